@@ -50,6 +50,7 @@ LIMITS = {
     "firmware": 12,
     "load": 15,
     "plan": 37,
+    "powerloss": 12,
     "publish": 23,
     "reading": 25,
     "report": 4,
@@ -63,7 +64,7 @@ LIMITS = {
     "views": 4,
     "virtual": 31,
 }
-ELSEWHERE = 595
+ELSEWHERE = 380
 PROSE_RE = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in PROSE), re.IGNORECASE)
 ELLIPSIS = re.compile(r"(?:The same )?Of (?!course)\w")  # a docstring without its noun
 COMMENT = re.compile(r"(?:^|\s)#(?!:)\s(.*)")

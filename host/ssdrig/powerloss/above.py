@@ -28,15 +28,15 @@ def client(
         earlier session, found whole then and unmounted in order.
     left: as clients.Left has it; None: the file system cannot be mounted.
     until_ns: data acknowledged before that counts.
-    fired_ns: when power was taken, for the age of lost data."""
+    fired_ns: when power was cut, to date lost data."""
     rests = bool(report.get("at_rest"))
     promised = sum(t_ns < until_ns for t_ns in report["acked_ns"])
     whole = left["whole"] if left else []
     differs = [record for record in (left["differs"] if left else []) if record <= promised]
     there = sum(last - first + 1 for first, last in whole)
-    kept = sum(max(0, min(last, promised) - first + 1) for first, last in whole)
+    surviving = sum(max(0, min(last, promised) - first + 1) for first, last in whole)
     missing = _missing(whole, differs, promised)
-    lost = promised - kept - len(differs)
+    lost = promised - surviving - len(differs)
     ages = [(fired_ns - report["acked_ns"][n - 1]) / 1e6 for n in missing] if fired_ns and not rests else []
     return {
         "filesystem": report["filesystem"],
@@ -58,13 +58,13 @@ def _missing(whole: Iterable[Sequence[int]], differs: Sequence[int], promised: i
     there = set(differs)
     for first, last in whole:
         there.update(range(first, min(last, promised) + 1))
-    found = [record for record in range(1, promised + 1) if record not in there]
-    return found if len(found) <= NAMED else [*found[: NAMED - 1], found[-1]]
+    lacking = [record for record in range(1, promised + 1) if record not in there]
+    return lacking if len(lacking) <= NAMED else [*lacking[: NAMED - 1], lacking[-1]]
 
 
-def broken(found: Mapping[str, Any]) -> bool:
+def broken(judged: Mapping[str, Any]) -> bool:
     """Whether a client has lost guaranteed data. An inconsistent database has, whatever rows it shows."""
-    return bool(found["lost"] or found["corrupt"] or found["extra"] or (found["why"] and found["promised"]))
+    return bool(judged["lost"] or judged["corrupt"] or judged["extra"] or (judged["why"] and judged["promised"]))
 
 
 def sound(filesystem: Mapping[str, Any]) -> bool:
@@ -93,9 +93,9 @@ def judge(
     block_failed: the block test has proven a broken promise in this session."""
     if not why_not and (down_ns is None or down_ns >= until_ns):
         why_not = NOT_DOWN
-    named = {(each["filesystem"], each["client"], each["session"]): each for each in seen["clients"]}
+    named = {(entry["filesystem"], entry["client"], entry["session"]): entry for entry in seen["clients"]}
     clients = [client(r, named.get((r["filesystem"], r["client"], r["session"])), until_ns, fired_ns) for r in reports]
-    filesystems = [dict(each) for each in seen["filesystems"]]
+    filesystems = [dict(entry) for entry in seen["filesystems"]]
     failed = any(map(broken, clients)) or not all(map(sound, filesystems))
     judged = not why_not
     return {
@@ -111,12 +111,14 @@ def judge(
 
 def damaged(events: Iterable[Mapping[str, Any]]) -> list[int]:
     """The sessions of a campaign's events after which something failed, of all its parts."""
-    return [each["cut"] for each in events if each.get("kind") == JUDGED and well_formed(each) and each.get("failed")]
+    return [
+        event["cut"] for event in events if event.get("kind") == JUDGED and well_formed(event) and event.get("failed")
+    ]
 
 
 def outcome(damaged: Sequence[int]) -> SsdrigError | None:
-    """Outcome of a campaign whose block test proves nothing, where file systems or clients lack what they
-    promised after these sessions."""
+    """Outcome of a campaign whose block test proves nothing, where file systems or clients lack promised
+    data after these sessions."""
     if not damaged:
         return None
     numbers = ", ".join(map(str, damaged[:NAMED])) + (", …" if len(damaged) > NAMED else "")
@@ -134,19 +136,19 @@ def totals(judged: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if not well_formed(session) or not session["judged"]:
             continue
         by_drive = session["fault"] == DRIVE
-        options = {each["filesystem"]: each["options"] for each in session["filesystems"]}
-        for each in [*session["filesystems"], *session["clients"]]:
-            name = each.get("client", "")
+        options = {part["filesystem"]: part["options"] for part in session["filesystems"]}
+        for entry in [*session["filesystems"], *session["clients"]]:
+            name = entry.get("client", "")
             row = rows.setdefault(
-                (each["filesystem"], name),
-                {"filesystem": each["filesystem"], "client": name, "options": options.get(each["filesystem"], "")}
+                (entry["filesystem"], name),
+                {"filesystem": entry["filesystem"], "client": name, "options": options.get(entry["filesystem"], "")}
                 | dict.fromkeys(("sessions", *COUNTED), 0)
                 | {"failing": [], "by_drive": 0},
             )
             row["sessions"] += 1
             for key in COUNTED:
-                row[key] += each.get(key, 0)
-            if broken(each) if name else not sound(each):
+                row[key] += entry.get(key, 0)
+            if broken(entry) if name else not sound(entry):
                 row["failing"].append(session["cut"])
                 row["by_drive"] += by_drive
     return sorted(rows.values(), key=lambda row: (row["filesystem"], row["client"]))
@@ -157,7 +159,7 @@ def well_formed(session: Mapping[str, Any]) -> bool:
     of = [session.get(key) for key in ("clients", "filesystems")]
     if type(session.get("judged")) is not bool or type(session.get("cut")) is not int:
         return False
-    if not all(isinstance(each, list) and all(isinstance(one, Mapping) for one in each) for each in of):
+    if not all(isinstance(part, list) and all(isinstance(one, Mapping) for one in part) for part in of):
         return False
     return all(
         all(isinstance(one.get(key), str) for key in ("filesystem", "client", "why"))
@@ -176,12 +178,12 @@ COUNTED = ("promised", "left", "lost", "corrupt", "extra")
 def words(row: Mapping[str, Any]) -> str:
     """A row of totals() as a sentence."""
     if not row["client"]:
-        said = f"{row['filesystem']}: mounted and consistent after {row['sessions'] - len(row['failing'])}"
-        return f"{said} of {row['sessions']} sessions" + _whose(row)
-    said = f"{row['client']} on {row['filesystem']}: {row['promised']} records promised, {row['lost']} lost"
-    said += f", {row['corrupt']} corrupt" if row["corrupt"] else ""
-    said += f", {row['extra']} never begun" if row["extra"] else ""
-    return said + _whose(row)
+        text = f"{row['filesystem']}: mounted and consistent after {row['sessions'] - len(row['failing'])}"
+        return f"{text} of {row['sessions']} sessions" + _whose(row)
+    text = f"{row['client']} on {row['filesystem']}: {row['promised']} records promised, {row['lost']} lost"
+    text += f", {row['corrupt']} corrupt" if row["corrupt"] else ""
+    text += f", {row['extra']} never begun" if row["extra"] else ""
+    return text + _whose(row)
 
 
 def _whose(row: Mapping[str, Any]) -> str:
@@ -190,7 +192,7 @@ def _whose(row: Mapping[str, Any]) -> str:
         return ""
     if by_drive == failing:
         return f"; the drive's fault: the block test proves lost writes in all {failing} of these sessions"
-    said = f"; in {by_drive} of {failing} sessions the block test proves the drive's fault" if by_drive else ""
+    clause = f"; in {by_drive} of {failing} sessions the block test proves the drive's fault" if by_drive else ""
     options = f" ({row['options']})" if row["options"] else ""
     rest = failing - by_drive
-    return f"{said}; in {rest} it found no wrong block: the file system or its options{options}, or a fault it missed"
+    return f"{clause}; in {rest} it found no wrong block: the file system or its options{options}, or a fault it missed"

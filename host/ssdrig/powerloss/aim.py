@@ -33,7 +33,7 @@ NEAR_MS = 0.5  # by which a command may be submitted late on a busy host, and st
 # of idle: this many parts are searched for levels; a level is in such a share of them; a part is at one whose standard
 # deviation is less of its mean
 LEVEL_PARTS, LEVEL_SHARE, STEADY = 100, 0.05, 0.05
-LEAST_A = 0.001  # of a sleeping drive's current, of which the sensor's own noise is not a small share
+LEAST_A = 0.001  # of a sleeping drive's current: smaller ones are mostly the sensor's own noise
 
 
 class Thresholds(NamedTuple):
@@ -224,12 +224,12 @@ def _highest(amps) -> "np.ndarray":
     if len(amps) < 2 * LEVEL_PARTS:
         return amps
     parts = np.array_split(amps, LEVEL_PARTS)
-    middle, sd = (np.array(each) for each in zip(*(_calm(part) for part in parts)))
+    middle, sd = (np.array(values) for values in zip(*(_calm(part) for part in parts)))
     steady = sd <= np.maximum(SDS * np.median(sd), STEADY * middle)
     for at in np.flatnonzero(steady)[np.argsort(-middle[steady])]:
-        here = steady & (np.abs(middle - middle[at]) <= SDS * max(sd[at], 1e-9))
-        if here.mean() >= LEVEL_SHARE:
-            return np.concatenate([parts[i] for i in np.flatnonzero(here)])
+        alike = steady & (np.abs(middle - middle[at]) <= SDS * max(sd[at], 1e-9))
+        if alike.mean() >= LEVEL_SHARE:
+            return np.concatenate([parts[i] for i in np.flatnonzero(alike)])
     return amps
 
 

@@ -53,7 +53,7 @@ def health(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Health
     known = [(n, e) for n, e in zip(numbers, recharge_J, strict=True) if e is not None]
     if len(known) < 3:
         return None
-    x, y = (np.array(each, float) for each in zip(*known))
+    x, y = (np.array(values, float) for values in zip(*known))
     slope, at = np.polyfit(x - x.mean(), y, 1)
     line = at + slope * (np.asarray(numbers, float) - x.mean())
     if line[0] <= 0:
@@ -63,4 +63,6 @@ def health(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Health
     spread = float(((x - x.mean()) ** 2).sum())
     ratio, begin, end = float(line[-1] / line[0]), float(numbers[0] - x.mean()), float(numbers[-1] - x.mean())
     variance = (1 - ratio) ** 2 / len(x) + (end - ratio * begin) ** 2 / spread if spread else 2.0
-    return Health([100 * float(each / line[0]) for each in line], 100 * scatter * math.sqrt(variance) / float(line[0]))
+    return Health(
+        [100 * float(value / line[0]) for value in line], 100 * scatter * math.sqrt(variance) / float(line[0])
+    )

@@ -272,7 +272,7 @@ class _Campaign:
         )
         self.aims = dict(act.keys["aims"])
         if not isinstance(self.supply, RigSupply):  # without a rig the drive's current is unknown
-            self.aims = {each: n for each, n in self.aims.items() if cut_aims.parse(each).name not in cut_aims.SIGNED}
+            self.aims = {name: n for name, n in self.aims.items() if cut_aims.parse(name).name not in cut_aims.SIGNED}
             self.aims = self.aims or {"random": 1}
         if not self.promise.fua:  # the kernel sends a FLUSH in its place
             self.aims = cut_aims.without_fua(self.aims)
@@ -338,8 +338,8 @@ class _Campaign:
         """The sessions that earlier parts have judged; one that came to its verdict, but not to its event, gets it
         now."""
         records = dict(sorted(sessions.judged(self.folders).items()))
-        told = {e["cut"] for part in self.folders for e in journal.events(part) if e["kind"] == sessions.JUDGED}
-        for number in sorted(records.keys() - told):
+        reported = {e["cut"] for part in self.folders for e in journal.events(part) if e["kind"] == sessions.JUDGED}
+        for number in sorted(records.keys() - reported):
             self._tell(sessions.JUDGED, **records[number])
         self.tally = Tally(records.values())
         return set(records)
@@ -371,7 +371,7 @@ class _Campaign:
                 raise
             self.supply.give()  # a campaign that was killed may have left it without power
             self.link = self.cycle.there(FIRST_S)
-        if not self.link.can_trim and (aims := [each for each in self.aims if cut_aims.parse(each).name == "trim"]):
+        if not self.link.can_trim and (aims := [name for name in self.aims if cut_aims.parse(name).name == "trim"]):
             raise UsageError("a drive that takes trims, to aim at them", f"{aims[0]}", "leave the aim out")
         if self._filled():
             stage.progress.show(f"{self.act.path}: reading the window")
@@ -405,9 +405,9 @@ class _Campaign:
             raise JournalError("the folder of a campaign as that one wrote it", "; ".join(odd[:NAMED]), do)
         if lost:
             more = f"; and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
-            said = f"nothing is known of the window any more: {'; '.join(lost[:NAMED])}{more}"
-            self._tell("note", text=said)
-            self.stage.progress.warn(said)
+            text = f"nothing is known of the window any more: {'; '.join(lost[:NAMED])}{more}"
+            self._tell("note", text=text)
+            self.stage.progress.warn(text)
 
     def _precondition(self) -> None:
         """Have the drive collect garbage from here on, where the plan asks for it. Raises DriveError."""
@@ -557,7 +557,7 @@ class _Campaign:
         outcome = lived.outcome
         why_not = "" if record["judged"] or record["why_not"] == judging.NOTHING_TESTED else record["why_not"]
         try:
-            found, written_bytes = self.mounted.judge(
+            event, written_bytes = self.mounted.judge(
                 cut.number,
                 self.cycle.down,
                 until_ns=outcome.on_ns if outcome else history.NEVER,
@@ -569,8 +569,8 @@ class _Campaign:
             raise self._beside(error) from error
         self.written_bytes += written_bytes
         self.most_above_bytes = max(self.most_above_bytes, written_bytes)
-        self.damaged += [cut.number] * found["failed"]
-        self._tell(above.JUDGED, **found)
+        self.damaged += [cut.number] * event["failed"]
+        self._tell(above.JUDGED, **event)
 
     def _beside(self, error: SsdrigError) -> SsdrigError:
         """An error of the harness, or what the drive is guilty of, which it does not take back, with it."""
@@ -656,8 +656,8 @@ class _Campaign:
         self._promised_now(cut)
 
     def _promised_now(self, cut: Cut) -> None:
-        """The guarantees that the next session is judged by. With its power a drive forgets what it was set to (its
-        write cache), and a kernel that finds it again what was set of its queue. Raises DriveError for blocks of
+        """The guarantees that the next session is judged by. Without power a drive loses its settings (its
+        write cache), and a kernel that attaches it again those of its queue. Raises DriveError for blocks of
         another size."""
         promise = self.target.promise()
         if promise.block_bytes != self.promise.block_bytes:
@@ -684,7 +684,7 @@ class _Campaign:
 
     def _learn(self) -> None:
         """The drive's current, idle and under load, where cuts are aimed at its bursts."""
-        if not isinstance(self.supply, RigSupply) or not {cut_aims.parse(each).name for each in self.aims} & set(
+        if not isinstance(self.supply, RigSupply) or not {cut_aims.parse(name).name for name in self.aims} & set(
             cut_aims.SIGNED
         ):
             return
@@ -746,10 +746,10 @@ class _Campaign:
         return self.layout.starts[at // self.layout.piece_blocks] + at % self.layout.piece_blocks
 
     def _looked(self, ready_s: float | None) -> health.State:
-        found = judging.state(self.stage.live.poll_smart("cut"), ready_s)
+        state = judging.state(self.stage.live.poll_smart("cut"), ready_s)
         if "target" in self.stage.bench.drive:  # an NBD server, which has no other sign of it
-            found = found._replace(capacity_bytes=self.link.size_bytes)
-        return found
+            state = state._replace(capacity_bytes=self.link.size_bytes)
+        return state
 
     def _most_bytes(self) -> int:
         """What the next session may write: half as much again as the most of any so far."""
@@ -759,10 +759,10 @@ class _Campaign:
 
     def _show(self, done: int, of: int) -> None:
         cuts, suspicious, failing = self.tally.cuts, self.tally.suspicious, self.tally.failing
-        said = f"{tally.of(failing.least, failing.most, cuts)} broke a promise"
-        said += f", {suspicious} suspicious" if suspicious else ""
+        text = f"{tally.of(failing.least, failing.most, cuts)} broke a promise"
+        text += f", {suspicious} suspicious" if suspicious else ""
         self.stage.live.share(
-            done / of, said, self.written_bytes, cuts=cuts, failed=self.tally.broken, suspicious=suspicious
+            done / of, text, self.written_bytes, cuts=cuts, failed=self.tally.broken, suspicious=suspicious
         )
 
     def _outcome(self) -> SsdrigError | None:

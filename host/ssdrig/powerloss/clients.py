@@ -2,7 +2,7 @@
 written so far is in its Report, which outlives it; `left` shows what part of it survived.
 
 A client writes records 1, 2, 3, …, one after the other, each with contents that follow from its number. It reports that
-it begins one, then that the file system, or SQLite, has acknowledged it. Linux only; few imports, for the process
+it begins one, then that the file system, or SQLite, has acknowledged it. Linux only; few imports, because the process
 that mounts (mounts.py) starts one of each on each file system."""
 
 import contextlib
@@ -99,10 +99,10 @@ def write(client: str, folder: str, session: int, report: Report, pause: Callabl
 def left(client: str, folder: str, session: int, begun: int) -> Left:
     """The surviving records of 1 to `begun`. Whatever else the folder holds, it does not raise."""
     try:
-        found = _appended(folder, session, begun) if client == APPENDS else _inserted(folder, session, begun)
+        state = _appended(folder, session, begun) if client == APPENDS else _inserted(folder, session, begun)
     except (OSError, sqlite3.Error, ValueError, TypeError) as error:
-        found = Left([], [], 0, f"{type(error).__name__}: {error}")
-    return found
+        state = Left([], [], 0, f"{type(error).__name__}: {error}")
+    return state
 
 
 # ---- a log

@@ -63,7 +63,7 @@ STARTS_SHARE = 0.5  # of its draw at the start of the rehearsal
 @dataclass
 class Lived:
     """A session that has ended. Times: ns of CLOCK_MONOTONIC; `settled_ns`: since when nothing was outstanding, None:
-    something was to the end; `outcome` of the cut, None: there was none; `second`: of the one into its recovery;
+    something was to the end; `outcome` of the cut, None: no cut; `second`: of the one into its recovery;
     `ready_s`: from the return of power to the first block read; None: it was not away; `stalled_s`: the most of it
     that may not be the drive's: until power was back for certain, and what the host held up (waiting.py)."""
 
@@ -92,10 +92,10 @@ class Gone(DriveError):
 
 
 class Cycle:
-    """Sessions on one target, each by what `promise` is when it begins. `tell` takes events of the run's journal.
+    """Sessions on one target, each by what `promise` is when it begins. `tell` accepts events of the run's journal.
     `thresholds`: of the drive's current, for aims at its bursts; `bulk_uF`: the capacitance of the rail, for a ramp;
-    both None while unknown. `filesystems`: with clients at work while `down` is None, which what these
-    reported takes the place of before power returns."""
+    both None while unknown. `filesystems`: with clients at work while `down` is None, whose reports replace it before
+    power returns."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Cycle:
         self._start_A: float | None = None  # what the rail draws while the drive starts
         self.filesystems: Filesystems | None = None
         self.down: Mapping[str, Any] | None = {}
-        # when the last look at a drive that is waited for began, and the last one before that told that it is away
+        # when the last look at a drive that is waited for began, and the last one before that found it away
         self._asked_ns, self._failed_ns = 0, 0
         self._writing: _Writing | None = None
         self._ending = threading.Lock()
@@ -132,9 +132,9 @@ class Cycle:
         writer = Writer(link, book, self._layout, self.promise, self._run, cut.number, cut.seed, base, *how)
         self._supply.server = getattr(link, "server", None)
         made = self._plan(cut)  # after the slow part
-        said = {"cut": cut.number, "aim": cut.aim, "shape": cut.shape, "control": cut.control, "seed": cut.seed}
-        said["mix"] = name
-        self._tell("cut.plan", **said, planned_ns=made.cut_ns)
+        plan = {"cut": cut.number, "aim": cut.aim, "shape": cut.shape, "control": cut.control, "seed": cut.seed}
+        plan["mix"] = name
+        self._tell("cut.plan", **plan, planned_ns=made.cut_ns)
         moved = None
         if made.submit_ns is not None:
             moved = Aim(made.kind, made.submit_ns, silence_ns=made.silence_ns, urgent=bool(made.kind))
@@ -187,7 +187,7 @@ class Cycle:
             link.close()
             slot.drop()
             self._target.away()
-            link = self._found("it was removed from the kernel, with its power on")
+            link = self._rejoined("it was removed from the kernel, with its power on")
         link.close()
         with self._dropping():
             outcome = self._supply.cut(USUAL, None, self._keys["off_time"])
@@ -196,12 +196,12 @@ class Cycle:
         if outcome.why_not:
             do = "check that the rig, or the switch, feeds this drive and no other"
             raise NotPaired("the drive to lose its power in the rehearsal", outcome.why_not, do)
-        link = self._found("a power cycle without writes")
+        link = self._rejoined("a power cycle without writes")
         ready_s = (time.monotonic_ns() - outcome.on_ns) / 1e9
         self._tell("slot.rehearsed", ready_s=ready_s, start_A=self._start_A, words=slot.place.words)
         return link
 
-    def _found(self, after: str):
+    def _rejoined(self, after: str):
         try:
             return self.there(READY_S)
         except (ExchangedDrive, ChangedDrive):
@@ -243,8 +243,8 @@ class Cycle:
             slot.drop()
 
     def _refused(self) -> bool:
-        """Whether the kernel has given up on the commands in flight, where a rig took the power: two commands say
-        when."""
+        """Whether the kernel has given up on the commands in flight, where a rig cut the power: with two commands that
+        is unknown."""
         return isinstance(self._supply, RigSupply) and self._writing is not None and self._writing.left
 
     def without(self) -> None:
@@ -279,13 +279,17 @@ class Cycle:
         return None if drawn_A is None else drawn_A >= max(STARTS_A, STARTS_SHARE * (self._start_A or 0.0))
 
     def possible(self, cut: Cut) -> Cut:
-        """The cut with the shape that it will have: the usual one of a notified drive, and as long as what its own
-        one needs is not known."""
-        told = cut.control == cut_schedule.ANNOUNCED
-        return cut._replace(shape=USUAL) if cut.shape and (told or cut_schedule.own(cut, self.bulk_uF) is None) else cut
+        """The cut with the shape that it will have: the usual one of a notified drive, and while the needs of its own
+        one are not known."""
+        announced = cut.control == cut_schedule.ANNOUNCED
+        return (
+            cut._replace(shape=USUAL)
+            if cut.shape and (announced or cut_schedule.own(cut, self.bulk_uF) is None)
+            else cut
+        )
 
     def load(self, folder: Path, first_seq: int, base: np.ndarray, link, measure: Callable[[], Any]):
-        """Write as in a session as long as `measure()` takes: (rows, its result). Raises DriveError where
+        """Write as in a session while `measure()` runs: (rows, its result). Raises DriveError where
         commands stay outstanding."""
         folder.mkdir(parents=True, exist_ok=True)
         book = History(folder / "history.bin", first_seq)
@@ -293,12 +297,12 @@ class Cycle:
         writer = Writer(link, book, self._layout, self.promise, self._run, 0, self._seed, base, shares)
         writing = _Writing(writer, link, self._target, None, leaves=False)
         try:
-            found = measure()
+            result = measure()
         finally:
             writing.end()
             book.close()
         _settled(writing)
-        return history.read(folder / "history.bin"), found
+        return history.read(folder / "history.bin"), result
 
     def _plan(self, cut: Cut) -> aim.Plan:
         """When and by what the cut comes, from now on."""
@@ -375,7 +379,7 @@ class Cycle:
 
     def answers(self) -> bool:
         """Whether the drive answers a read within ANSWER_S, under the name that it had. A kernel may hold the read
-        until power is back, and whoever waits for it: in a separate thread."""
+        until power is back, together with its caller: in a separate thread."""
         answered = threading.Event()
 
         def ask() -> None:

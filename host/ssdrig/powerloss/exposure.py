@@ -28,7 +28,7 @@ NEEDS = {
 }
 
 
-def of(session: "Session", blocks: "Blocks", promise: "Promise", found: "Verdict") -> dict[str, int]:
+def of(session: "Session", blocks: "Blocks", promise: "Promise", judged: "Verdict") -> dict[str, int]:
     """For a judged cut, by KINDS: the faults that would be seen in the blocks that were read. A FLUSH counts if some
     block shows
     it: no other FLUSH or FUA covers its newest write. So does a write that is the newest of a block. `rest`: blocks
@@ -45,7 +45,7 @@ def of(session: "Session", blocks: "Blocks", promise: "Promise", found: "Verdict
     newest = np.full(len(blocks.lba), -1)
     order = np.argsort(rows["submit_ns"][row], kind="stable")
     newest[block[order]] = row[order]
-    shown = np.unique(newest[(newest >= 0) & (newest == found.durable_row)])
+    shown = np.unique(newest[(newest >= 0) & (newest == judged.durable_row)])
     shown = shown[rows["kind"][shown] == WRITE]
     fua, done_ns = rows["flags"][shown] & FUA > 0, rows["done_ns"][shown]
     flushes = np.sort(rows["submit_ns"][counted & (rows["kind"] == FLUSH)])
@@ -67,8 +67,8 @@ def total(records: Iterable[Mapping]) -> dict[str, dict]:
     """From the records of sessions, {kind: {"n", "rate"}}: a fault that hits a higher share of them would have been
     found with 95 %."""
     out: dict[str, int] = {}
-    for each in records:
-        exposed = each.get("exposed")
+    for record in records:
+        exposed = record.get("exposed")
         for kind, n in exposed.items() if isinstance(exposed, Mapping) else ():
             if kind in KINDS and type(n) is int:
                 out[kind] = out.get(kind, 0) + n

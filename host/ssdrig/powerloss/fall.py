@@ -6,7 +6,7 @@ its hold-up, and C (V0^2 - Vk^2) / 2 the energy that it had for its last writes.
 through R, V^2 + P R falls as exp(-2 t / R C) before the knee and V as exp(-t / R C) after it; so the distance of V^2
 from the latter, carried back, times exp(2 t / R C), is a line in exp(2 t / R C) again, which ends at the knee.
 
-All times in us from the edge. Where the picture does not show a value it is None, and `why` has the reason."""
+All times in us from the edge. A value that the picture does not show is missing, and `why` has the reason."""
 
 import math
 from typing import NamedTuple
@@ -167,11 +167,11 @@ def _knee(seen: _Picture, shape: str, discharge_ohm: float | None, why: dict) ->
     if shape == "ramp":
         why["holdup_us"] = PULSED
         return None
-    found = _of_discharge(seen) if discharge_ohm else _of_lines(seen)
-    if isinstance(found, str):
-        why["holdup_us"] = found
+    knee = _of_discharge(seen) if discharge_ohm else _of_lines(seen)
+    if isinstance(knee, str):
+        why["holdup_us"] = knee
         return None
-    return found
+    return knee
 
 
 def _of_lines(seen: _Picture) -> _Knee | str:
@@ -183,13 +183,13 @@ def _of_lines(seen: _Picture) -> _Knee | str:
     if end < 2 * LEAST or not len(away):
         return "the rail hardly falls in the picture"
     start = int(away[0])
-    found: _Knee | str = ""
+    knee: _Knee | str = ""
     for _ in range(2):  # the second time without points far after the knee, where V^2 of a leakage is not a line
-        found = _two_lines(seen, start, end)
-        if isinstance(found, str):
-            return found
-        end = min(end, max(start + 3 * LEAST, 2 * int(np.searchsorted(seen.t_us, found.t_us)) - start))
-    return found
+        knee = _two_lines(seen, start, end)
+        if isinstance(knee, str):
+            return knee
+        end = min(end, max(start + 3 * LEAST, 2 * int(np.searchsorted(seen.t_us, knee.t_us)) - start))
+    return knee
 
 
 def _two_lines(seen: _Picture, start: int, end: int) -> _Knee | str:
@@ -214,10 +214,10 @@ class _line_sums:
     def __init__(self, x: np.ndarray, y: np.ndarray):
         self.x0 = x[0]
         x = x - self.x0
-        self.sums = [np.concatenate([[0.0], np.cumsum(each)]) for each in (x, y, x * x, x * y, y * y)]
+        self.sums = [np.concatenate([[0.0], np.cumsum(column)]) for column in (x, y, x * x, x * y, y * y)]
 
     def _parts(self, k):
-        x, y, xx, xy, yy = (each[k] for each in self.sums)
+        x, y, xx, xy, yy = (sums[k] for sums in self.sums)
         return x, y, xx - x * x / k, xy - x * y / k, yy - y * y / k
 
     def cost(self, k: np.ndarray) -> np.ndarray:
@@ -254,9 +254,9 @@ def _of_discharge(seen: _Picture) -> _Knee | str:
     t, v = t[first:z], v[first:z]
     alone = np.array([tau, settled, settled + scale])  # at t[a]
     began = _drive_of(t, v, float(seen.t_us[a]), alone)
-    found, errors, left = _fitted(_with_knee, [*alone[:2], *began], [tau, 0.1, 1, 1, tau], t, v)
+    fitted, errors, left = _fitted(_with_knee, [*alone[:2], *began], [tau, 0.1, 1, 1, tau], t, v)
     _, _, bare = _fitted(_without, [*alone, float(seen.t_us[a])], [tau, 0.1, 1, 0], t, v)
-    tau, settled, height, pulled, knee = found
+    tau, settled, height, pulled, knee = fitted
     sure = (bare - left) / seen.noise**2
     vague = 3 * errors[4] * seen.noise > max(0.05 * knee, 20.0)
     if sure < (2 * SURE) ** 2 or vague or pulled <= 0 or not t[0] < knee < t[-1]:
@@ -326,4 +326,4 @@ def _fitted(model, x, steps, t: np.ndarray, v: np.ndarray) -> tuple[list[float],
                 break
     errors = np.zeros(len(x))
     errors[free] = np.sqrt(np.abs(np.diag(np.linalg.pinv(square)))) * steps[free]
-    return [float(each) for each in x], [float(each) for each in errors], cost
+    return [float(value) for value in x], [float(value) for value in errors], cost

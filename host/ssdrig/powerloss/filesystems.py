@@ -91,7 +91,7 @@ def known(kind: str, root: str | os.PathLike = "/") -> bool:
 
 
 def describe(asked: Sequence[Sequence[str]]) -> str:
-    """A notice of what is made and destroyed."""
+    """A notice of the file systems to be made and the data to be destroyed."""
     names = ", ".join(f"{kind} ({options})" if options else kind for kind, options in asked)
     size = f"{SIZE_BYTES >> 20} MiB each" if len(asked) > 1 else f"{SIZE_BYTES >> 20} MiB"
     return (
@@ -110,13 +110,13 @@ class Filesystems:
         refuse(asked, capacity_bytes)
         self._path = path
         package = str(Path(__file__).resolve().parents[2])
-        found = os.environ.get("PATH", "")
+        search_path = os.environ.get("PATH", "")
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ssdrig.powerloss.mounts", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": package, "PATH": f"{found}:/usr/sbin:/sbin:/usr/local/sbin"},
+            env={**os.environ, "PYTHONPATH": package, "PATH": f"{search_path}:/usr/sbin:/sbin:/usr/local/sbin"},
         )
 
     def make(self, block_bytes: int, places: Sequence[Mapping]) -> None:

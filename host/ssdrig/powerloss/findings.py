@@ -1,10 +1,10 @@
 """What can be wrong with a block, or with the drive as a whole, after a cut, one class each; the words of a report. A
 certain finding is a broken promise. A suspicion states what would make it certain, and never counts as a failure; nor
-does UNSURE, which says what nobody can tell, but the bound on the chance allows for it."""
+does UNSURE, the undecidable case, but the bound on the chance allows for it."""
 
 from typing import NamedTuple
 
-UNSURE = "READY_UNSURE"  # neither a broken promise nor a suspicion: nobody can tell
+UNSURE = "READY_UNSURE"  # neither a broken promise nor a suspicion: undecidable
 
 
 class Class(NamedTuple):
@@ -63,7 +63,7 @@ OF_DRIVE = (
     Class(
         UNSURE,
         False,
-        "whether the drive was ready within the plan's `ready` cannot be told; certain on a host with a CPU to spare",
+        "whether the drive was ready within the plan's `ready` is unknown; certain on a host with a CPU to spare",
     ),
     Class("SMART_REGRESS", True, "a counter that only grows has gone back"),
     Class(
@@ -79,6 +79,6 @@ OF_DRIVE = (
     Class("SPARE_MEDIA", False, "spare fell or media errors rose over a cut; certain if they keep on doing so"),
     Class("PLP_DEGRADED", False, "the capacitors have less energy; certain where a write is lost, too"),
 )
-NAMES = tuple(each.name for each in CLASSES)
+NAMES = tuple(item.name for item in CLASSES)
 NUMBER = {name: i for i, name in enumerate(NAMES)}
-BY_NAME = {each.name: each for each in CLASSES + OF_DRIVE}
+BY_NAME = {one.name: one for one in CLASSES + OF_DRIVE}

@@ -67,10 +67,10 @@ def of_pages(
     ready_s: float | None, identity: dict[str, Any], log_02h: bytes | None = None, log_c0h: bytes | None = None
 ) -> State:
     """From the fields of State that the caller knows (`identity`) and the drive's health pages, 512 bytes each."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     number = lambda page, at, n: int.from_bytes(page[at : at + n], "little")
     if log_02h:
-        found |= {"critical_warning": log_02h[0], "spare_percent": log_02h[3]}
+        fields |= {"critical_warning": log_02h[0], "spare_percent": log_02h[3]}
         counters = {
             "data_units_read": 32,
             "data_units_written": 48,
@@ -79,11 +79,11 @@ def of_pages(
             "unsafe_shutdowns": 144,
             "media_errors": 160,
         }
-        found |= {name: number(log_02h, at, 16) for name, at in counters.items()}
+        fields |= {name: number(log_02h, at, 16) for name, at in counters.items()}
     if log_c0h:
-        found |= {"nand_write_bytes": number(log_c0h, 0, 16), "incomplete_dumps": number(log_c0h, 112, 4)}
-        found["capacitor_health"] = number(log_c0h, 128, 2)
-    return State(ready_s, **{**found, **identity})
+        fields |= {"nand_write_bytes": number(log_c0h, 0, 16), "incomplete_dumps": number(log_c0h, 112, 4)}
+        fields["capacitor_health"] = number(log_c0h, 128, 2)
+    return State(ready_s, **{**fields, **identity})
 
 
 # counters that only grow, and how far back each may go by the coarseness of its unit
@@ -112,7 +112,7 @@ def judge(
     """The findings on the drive `after`, compared with `before`, the last time that it was there. Meanwhile it lost
     its power `cycles` times, `unsafe` of them unannounced. `usual_s`: see usual_s(); `limit_s`: what the plan allows a
     drive to be ready, from power on to the first block read; `tries`: power cycles in which a missing drive was waited
-    for; `stalled_s`: so much of after.ready_s may not be the drive's: see cycle.Lived."""
+    for; `stalled_s`: this part of after.ready_s may not be the drive's: see cycle.Lived."""
     if after.ready_s is None:
         return [Said("DEAD" if tries >= DEAD_CYCLES else "MISSING", f"no answer in {tries} power cycles")]
     out = _identity(before, after)
@@ -137,13 +137,13 @@ def judge(
 
 def no_start(starts: Sequence[bool | None]) -> bool:
     """Whether a drive that stays away was seen to draw no start-up current, in every power cycle that was watched."""
-    seen = [each for each in starts if each is not None]
+    seen = [start for start in starts if start is not None]
     return bool(seen) and not any(seen)
 
 
 def alive(starts: Sequence[bool | None]) -> str:
     """That a drive which the host does not find draws its start-up current, in words; "" where it does not."""
-    drew = sum(each is True for each in starts)
+    drew = sum(start is True for start in starts)
     return f"alive by its current in {drew} of {len(starts)} power cycles, not found by the host" if drew else ""
 
 
@@ -151,8 +151,8 @@ def _identity(before: State, after: State) -> list[Said]:
     fields = {"IDENTITY": ("model", "serial", "firmware", "block_bytes"), "CAPACITY": ("capacity_bytes",)}
     out = []
     for name, of in fields.items():
-        changed = [each for each in of if _differ(before, after, each)]
-        words = [f"{each} {getattr(before, each)!r} is now {getattr(after, each)!r}" for each in changed]
+        changed = [name for name in of if _differ(before, after, name)]
+        words = [f"{name} {getattr(before, name)!r} is now {getattr(after, name)!r}" for name in changed]
         out += [Said(name, ", ".join(words))] if words else []
     return out
 
@@ -175,7 +175,7 @@ def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Sai
     grown = {name: _grown(before, after, name) or 0 for name in (*GROWING, "spare_percent", "capacitor_health")}
     back = [name for name, slack in GROWING.items() if grown[name] < -slack]
     off = [name for name, n in asked.items() if name not in back and _grown(before, after, name) not in (None, n)]
-    found = {
+    counts = {
         "SMART_UNSAVED" if after.protocol == "ATA" else "SMART_REGRESS": back,
         "SMART_MISCOUNT": off,
         "SPARE_MEDIA": ["spare_percent"] * (grown["spare_percent"] < 0)
@@ -184,11 +184,11 @@ def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Sai
         + ["incomplete_dumps"] * (grown["incomplete_dumps"] > 0),
     }
     out = []
-    for name, of in found.items():
+    for name, of in counts.items():
         words = [
-            f"{each} {getattr(before, each)} is now {getattr(after, each)}"
-            + (f" after {asked[each]}" if name == "SMART_MISCOUNT" else "")
-            for each in of
+            f"{counter} {getattr(before, counter)} is now {getattr(after, counter)}"
+            + (f" after {asked[counter]}" if name == "SMART_MISCOUNT" else "")
+            for counter in of
         ]
         out += [Said(name, ", ".join(words))] if words else []
     return out
@@ -206,7 +206,7 @@ def compared(before: State, after: State) -> State:
 def usual_s(ready_s: Sequence[float | None]) -> float | None:
     """The usual time to be ready of a campaign, from the times so far: the median of the first; None for fewer than
     LEAST_USUAL."""
-    first = [each for each in ready_s if each is not None][:USUAL_OF]
+    first = [seconds for seconds in ready_s if seconds is not None][:USUAL_OF]
     return statistics.median(first) if len(first) >= LEAST_USUAL else None
 
 
@@ -221,8 +221,8 @@ def capacitors(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Sa
     """Whether the energy that recharges the capacitors, after each cut, has fallen over a campaign: by its line
     (boot.health), by more than FALLEN and by more than SURE standard errors. None where it has not, or with fewer than
     LEAST cuts that show it."""
-    found = boot.health(numbers, recharge_J) if sum(each is not None for each in recharge_J) >= LEAST else None
-    if found is None or 100 - found.percent[-1] <= max(100 * FALLEN, SURE * found.error_percent):
+    state = boot.health(numbers, recharge_J) if sum(energy_J is not None for energy_J in recharge_J) >= LEAST else None
+    if state is None or 100 - state.percent[-1] <= max(100 * FALLEN, SURE * state.error_percent):
         return None
-    words = f"by the energy that recharges them {found.percent[-1]:.0f} ± {found.error_percent:.1g} % is left"
+    words = f"by the energy that recharges them {state.percent[-1]:.0f} ± {state.error_percent:.1g} % is left"
     return Said("PLP_DEGRADED", words)

@@ -269,23 +269,23 @@ def judge(
     if no_cut and outcome is not None:  # power may have dipped: acknowledgements from then on are unknown
         session = session._replace(glitches_ns=(outcome.fired_ns - outcome.bound_ns,))
     held = promise._replace(mode=ACK) if cut.control == cut_schedule.NO_CUT else promise
-    found = verdict.judge(session, blocks, held)
-    if cut.control == cut_schedule.ANNOUNCED and not len(found.failed()):  # its guarantees held: was it notified?
+    result = verdict.judge(session, blocks, held)
+    if cut.control == cut_schedule.ANNOUNCED and not len(result.failed()):  # its guarantees held: was it notified?
         held = promise._replace(mode=ACK)
-        found = verdict.judge(session, blocks, held)
-    why_not = found.why_not or no_cut
-    tested = cut.aim == cut_aims.AGAIN or taken or len(refused) or len(found.failed()) or after.ready_s is None
+        result = verdict.judge(session, blocks, held)
+    why_not = result.why_not or no_cut
+    tested = cut.aim == cut_aims.AGAIN or taken or len(refused) or len(result.failed()) or after.ready_s is None
     if not (why_not or cut.control or tested):
         why_not = NOTHING_TESTED
     # where nothing took the drive's power since a block was read, the host may be as guilty as the drive
-    failed, since = found.failed(), verdict.since(blocks, found, cut.number)
+    failed, since = result.failed(), verdict.since(blocks, result, cut.number)
     powered = bool(unfelt) or outcome is None
     excused = (since[failed] > last_cut) & powered
     if cut.control == cut_schedule.ANNOUNCED and held.mode != promise.mode:
         excused[:] = True
     broken = failed[~excused]
-    names = _counted(found.finding)
-    wrong = _words_of(_counted(found.finding[failed[excused]]))
+    names = _counted(result.finding)
+    wrong = _words_of(_counted(result.finding[failed[excused]]))
     if outcome is None:
         wrong += _words_of({name: n for name, n in names.items() if not findings.BY_NAME[name].certain})
     if cut.control and len(refused) and after.writable is not False:
@@ -294,13 +294,13 @@ def judge(
     if wrong:
         how = "the cut was announced" if cut.control == cut_schedule.ANNOUNCED else "no power was cut"
         harness = f"{how}, yet {', '.join(wrong)}"
-    said = []
+    reports = []
     if not why_not:
         cycles, unsafe = _expected(cut, lived, before, after)
         away = (usual_s, limit_s) if outcome is not None else (None, None)
-        said = health.judge(before, after, unsafe, cycles, *away, lived.tries, lived.stalled_s)
+        reports = health.judge(before, after, unsafe, cycles, *away, lived.tries, lived.stalled_s)
         if len(refused) and after.writable is not False and not harness:
-            said.append(Said("REFUSED", _words(refused)))
+            reports.append(Said("REFUSED", _words(refused)))
         if cut.control == cut_schedule.ANNOUNCED and _grown(before.unsafe_shutdowns, after.unsafe_shutdowns):
             harness = harness or "the cut was announced, yet the drive counts an unsafe shutdown"
     judged = not why_not and not harness
@@ -308,18 +308,18 @@ def judge(
     last = last_cut if powered else cut.number
     proofs = [
         proof(
-            session, blocks, held, found, int(i), block(int(blocks.lba[i])), (int(since[i]), max(last, int(since[i])))
+            session, blocks, held, result, int(i), block(int(blocks.lba[i])), (int(since[i]), max(last, int(since[i])))
         )
         for i in accused
     ]
-    names |= {each.name: 1 for each in said}
-    exposed = exposure.of(session, blocks, held, found) if judged and not cut.control else None
-    if no_cut and cut.shape in BACK_BY_ITSELF and outcome is not None and not found.why_not:
+    names |= {report.name: 1 for report in reports}
+    exposed = exposure.of(session, blocks, held, result) if judged and not cut.control else None
+    if no_cut and cut.shape in BACK_BY_ITSELF and outcome is not None and not result.why_not:
         exposed = exposure.of_dip(blocks)
     if lasting := READ_ONLY in names and was_read_only:
         why_not = why_not or STILL_READ_ONLY
         judged = False
-    certain = any(each.certain for each in said if not (lasting and each.name == READ_ONLY))
+    certain = any(report.certain for report in reports if not (lasting and report.name == READ_ONLY))
     first = [*since[broken].tolist(), *([cut.number] if certain else [])]
     record = {
         "cut": cut.number,
@@ -344,11 +344,11 @@ def judge(
         "failed": bool(first),
         "interval": [max(first), max(last, max(first)), min(first)] if first else None,
         "suspicion": judged and not first and bool(names.keys() - {findings.UNSURE}),
-        "lost_volatile": len(found.lost_volatile) if judged else None,
+        "lost_volatile": len(result.lost_volatile) if judged else None,
         "judged": judged,
         "why_not": why_not or harness,
         "harness": harness,
-        "words": [each.words for each in said],
+        "words": [report.words for report in reports],
         "unsafe_shutdowns": _grown(before.unsafe_shutdowns, after.unsafe_shutdowns),
         "power_cycles": _grown(before.power_cycles, after.power_cycles),
         "fall": dict(fall) if fall else None,
@@ -357,7 +357,7 @@ def judge(
         "boot_J": None,
         "energy_why": LATER if outcome and outcome.report else NO_FALL,
     }
-    return Judged(record, found, proofs, harness, picture.of_cut(session, blocks, held, found), unfelt)
+    return Judged(record, result, proofs, harness, picture.of_cut(session, blocks, held, result), unfelt)
 
 
 def _counted(finding: np.ndarray) -> dict[str, int]:
@@ -393,7 +393,7 @@ def _refused(lived: Lived, cut_ns: int) -> np.ndarray:
 
 
 def _words(refused: np.ndarray) -> str:
-    names = sorted({errno.errorcode.get(int(each), str(each)) for each in refused})
+    names = sorted({errno.errorcode.get(int(code), str(code)) for code in refused})
     return f"with its power on it refused {len(refused)} commands ({', '.join(names)})"
 
 
@@ -401,13 +401,13 @@ def at_cut(session: Session, promise: Promise) -> dict[str, Any]:
     """State of the drive when its power went: {"commands", "durable": of them had to survive, "in_flight",
     "unflushed_bytes": acknowledged writes that neither FLUSH nor FUA covers, "written_bytes", "delta_flush_us",
     "delta_ack_us": from the submission of the FLUSH nearest to the cut, and from its acknowledgement, to the cut}."""
-    rows, counted, kept = session.rows, verdict.counts(session), verdict.durable(session, promise)
+    rows, counted, durable_rows = session.rows, verdict.counts(session), verdict.durable(session, promise)
     flushed = verdict.durable(session, promise._replace(mode=BY_FLUSH))
     size = np.where(rows["kind"] == WRITE, rows["n"].astype(np.int64), 0) * promise.block_bytes
     flush = aim.actual(rows, FLUSH, 0, session.cut_ns, 0, session.on_ns)
     return {
         "commands": len(rows),
-        "durable": int(kept.sum()),
+        "durable": int(durable_rows.sum()),
         "in_flight": int(
             ((rows["submit_ns"] < session.cut_ns) & ~(counted & (rows["done_ns"] <= session.cut_ns))).sum()
         ),
@@ -419,7 +419,7 @@ def at_cut(session: Session, promise: Promise) -> dict[str, Any]:
 
 
 def _no_cut(cut: Cut, lived: Lived, before: health.State, after: health.State) -> str:
-    """Why there was no cut where one was meant, "" for one."""
+    """Why an intended cut did not happen, "" if it did."""
     outcome = lived.outcome
     if outcome is None:
         return "" if cut.control else f"what the cut was to wait for did not come: {cut.aim}"
@@ -474,8 +474,11 @@ def _expected(cut: Cut, lived: Lived, before: health.State, after: health.State)
     unsafe = cycles if cut.control is None else 0
     more = int(lived.second is not None) + ((cut_schedule.own(cut, None) or {}).get("dips", 1) - 1)
     counted = (_grown(getattr(before, name), getattr(after, name)) for name in ("power_cycles", "unsafe_shutdowns"))
-    found = [n if n is not None and each <= n <= each + more else each for n, each in zip(counted, (cycles, unsafe))]
-    return found[0], found[1]
+    nearest = [
+        n if n is not None and expected <= n <= expected + more else expected
+        for n, expected in zip(counted, (cycles, unsafe))
+    ]
+    return nearest[0], nearest[1]
 
 
 def _grown(was: int | None, now: int | None) -> int | None:
@@ -484,29 +487,29 @@ def _grown(was: int | None, now: int | None) -> int | None:
 
 def state(snapshot: Mapping | None, ready_s: float | None) -> health.State:
     """The health of a present drive from a SMART snapshot (drive/smart/counters.py)."""
-    said = snapshot or {}
+    fields = snapshot or {}
     return health.State(
         ready_s,
-        said.get("model"),
-        said.get("serial"),
-        said.get("firmware"),
-        said.get("capacity_bytes"),
+        fields.get("model"),
+        fields.get("serial"),
+        fields.get("firmware"),
+        fields.get("capacity_bytes"),
         None,
         None,
-        said.get("critical_warning"),
-        said.get("power_cycles"),
-        said.get("unsafe_shutdowns"),
-        said.get("power_on_hours"),
+        fields.get("critical_warning"),
+        fields.get("power_cycles"),
+        fields.get("unsafe_shutdowns"),
+        fields.get("power_on_hours"),
         None,
         None,
-        None if said.get("nand_written_wrap_bytes") else said.get("nand_written_bytes"),  # one that wraps goes back
-        said.get("media_errors"),
-        said.get("available_spare_percent"),
-        said.get("incomplete_shutdowns"),
-        said.get("capacitor_health_percent"),
-        protocol=said.get("protocol"),
-        nand_source=said.get("nand_written_source"),
-        identity_source=_who_names_it(said.get("exit_status")),
+        None if fields.get("nand_written_wrap_bytes") else fields.get("nand_written_bytes"),  # one that wraps goes back
+        fields.get("media_errors"),
+        fields.get("available_spare_percent"),
+        fields.get("incomplete_shutdowns"),
+        fields.get("capacitor_health_percent"),
+        protocol=fields.get("protocol"),
+        nand_source=fields.get("nand_written_source"),
+        identity_source=_who_names_it(fields.get("exit_status")),
     )
 
 

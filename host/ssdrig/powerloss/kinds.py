@@ -3,7 +3,7 @@
 import errno
 
 # BLANK: a read that returned the guaranteed content of trimmed blocks, while no trim of them was in flight (it would
-# say more of such a trim than the verdict takes from it: a lost write might be passed, never an innocent drive accused)
+# prove more on such a trim than the verdict uses: a lost write might be passed, never an innocent drive accused)
 WRITE, FLUSH, TRIM, BLANK = 1, 2, 3, 4
 KINDS = {WRITE: "write", FLUSH: "flush", TRIM: "TRIM", BLANK: "read of trimmed blocks"}
 FUA, ZEROS = 1, 2  # flags; ZEROS: a write of zeros, which has no data (Write Zeroes)

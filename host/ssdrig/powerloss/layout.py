@@ -57,10 +57,10 @@ def make(
     stride = size_bytes // pieces // STEP_BYTES * STEP_BYTES
     starts = at_byte + np.arange(pieces) * stride
     # evenly in the gap after each piece
-    each = min(-(-canaries // pieces), (stride - piece) // UNIT_BYTES) if canaries else 0
-    within = piece + np.arange(each) * ((stride - piece) // max(each, 1) // UNIT_BYTES * UNIT_BYTES)
-    found = (starts[:, None] + within).reshape(-1)
-    return Layout(block_bytes, piece // block_bytes, starts // block_bytes, found // block_bytes)
+    count = min(-(-canaries // pieces), (stride - piece) // UNIT_BYTES) if canaries else 0
+    within = piece + np.arange(count) * ((stride - piece) // max(count, 1) // UNIT_BYTES * UNIT_BYTES)
+    places = (starts[:, None] + within).reshape(-1)
+    return Layout(block_bytes, piece // block_bytes, starts // block_bytes, places // block_bytes)
 
 
 def index(layout: Layout, lba: np.ndarray) -> np.ndarray:

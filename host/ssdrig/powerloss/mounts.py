@@ -161,14 +161,14 @@ class Mounts:
             for client in clients.NAMES:
                 folder = os.path.join(part.folder, str(session), client)
                 report = clients.Report()
-                said = {"filesystem": part.name, "client": client, "session": session}
-                self._running.append((started(client, folder, session, report), report, said))
+                labels = {"filesystem": part.name, "client": client, "session": session}
+                self._running.append((started(client, folder, session, report), report, labels))
         deadline = time.monotonic() + FIRST_S
-        for pid, report, said in self._running:
+        for pid, report, labels in self._running:
             while not report.read()[1]:
                 if os.waitpid(pid, os.WNOHANG)[0] or time.monotonic() > deadline:
                     seen = "it ended before" if time.monotonic() < deadline else f"none in {FIRST_S:g} s"
-                    what = f"a first record of {said['client']} on {said['filesystem']}"
+                    what = f"a first record of {labels['client']} on {labels['filesystem']}"
                     raise Failed(what, seen, "see the kernel's log (dmesg)")
                 time.sleep(0.01)
         return {}
@@ -180,12 +180,12 @@ class Mounts:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         reports = []
-        for pid, report, said in self._running:
+        for pid, report, labels in self._running:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
             begun, acked_ns = report.read()
             report.close()
-            reports.append({**said, "begun": begun, "acked_ns": acked_ns})
+            reports.append({**labels, "begun": begun, "acked_ns": acked_ns})
         self._running = []
         ended = True
         for part in self._parts.values():
@@ -199,23 +199,23 @@ class Mounts:
     def look(self, drive: str, asked: list[dict]) -> dict:
         """Mount all, check the data of the requested clients, unmount, and check: {"clients": as
         clients.Left has it, "filesystems", "written_bytes": by all file systems since this was asked last}."""
-        self._drive, found = drive, dict[str, Any](clients=[], filesystems=[])
+        self._drive, result = drive, dict[str, Any](clients=[], filesystems=[])
         for part in self._parts.values():
             with self._attached([part]):
                 why = part.mount()
-                for each in asked:
-                    if each["filesystem"] == part.name and not why:
-                        where = os.path.join(part.folder, str(each["session"]), each["client"])
-                        left = clients.left(each["client"], where, each["session"], each["begun"])
-                        named = {key: each[key] for key in ("filesystem", "client", "session")}
-                        found["clients"].append(named | left._asdict())
+                for entry in asked:
+                    if entry["filesystem"] == part.name and not why:
+                        where = os.path.join(part.folder, str(entry["session"]), entry["client"])
+                        left = clients.left(entry["client"], where, entry["session"], entry["begun"])
+                        named = {key: entry[key] for key in ("filesystem", "client", "session")}
+                        result["clients"].append(named | left._asdict())
                 mounted, options = not why, part.seen_options
                 unmounted = part.unmount()
                 check = part.check() if unmounted else "it cannot be unmounted"
-            said = {"filesystem": part.name, "mounted": mounted, "why": why, "options": options, "check": check}
-            found["filesystems"].append(said)
-        found["written_bytes"], self._written = self._written, 0
-        return found
+            state = {"filesystem": part.name, "mounted": mounted, "why": why, "options": options, "check": check}
+            result["filesystems"].append(state)
+        result["written_bytes"], self._written = self._written, 0
+        return result
 
     @contextlib.contextmanager
     def _attached(self, parts: list[Part]):
@@ -251,8 +251,8 @@ def options_of(folder: str) -> str:
 def run(words: list[str]) -> None:
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROGRAM_S)
     if done.returncode:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-        seen = f"exit code {done.returncode}: {said[-1] if said else ''}"
+        lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        seen = f"exit code {done.returncode}: {lines[-1] if lines else ''}"
         raise Failed(f"{words[0]} to make a file system", seen, "try it by hand")
 
 

@@ -32,12 +32,12 @@ def of_cut(session: "Session", blocks: "Blocks", promise: Promise, verdict: "Ver
     # here, since it is compiled: a report wants the rest of this module, and is there half a second earlier
     from ssdrig.powerloss.verdict import counts, durable
 
-    rows, counted, kept = session.rows, counts(session), durable(session, promise)
+    rows, counted, lasting = session.rows, counts(session), durable(session, promise)
     write = rows["kind"] == WRITE
     done_us = np.where(counted, (rows["done_ns"] - session.cut_ns) / 1e3, np.nan)
     submit_us = (rows["submit_ns"] - session.cut_ns) / 1e3
     seen, present = np.unique(verdict.seen_row[verdict.seen_row >= 0], return_counts=True)
-    free = write & counted & ~kept
+    free = write & counted & ~lasting
     lost = np.zeros(len(rows), bool)
     lost[verdict.lost_volatile] = True
     lost &= free
@@ -76,7 +76,7 @@ def _first(us: np.ndarray) -> int | None:
 
 
 def _by_age(done_us: np.ndarray) -> list[int]:
-    """Counts by AGES_MS; data acknowledged after the edge, which the clock's bound allows, is of age 0."""
+    """Counts by AGES_MS; data acknowledged after the edge, which the clock's bound allows, has age 0."""
     at = np.searchsorted(AGES_MS, np.maximum(0.0, -done_us / 1e3), "right") - 1
     return np.bincount(at, minlength=len(AGES_MS)).tolist()
 
@@ -94,8 +94,8 @@ def _ticks(us: np.ndarray) -> list[int]:
 
 
 def _marks(submit_us: np.ndarray, done_us: np.ndarray, of: np.ndarray) -> list[list[int | None]]:
-    found = np.flatnonzero(of & (submit_us >= -1e3 * BEFORE_MS))
-    near = np.sort(found[np.argsort(np.abs(submit_us[found]), kind="stable")[:MOST_MARKS]])
+    marks = np.flatnonzero(of & (submit_us >= -1e3 * BEFORE_MS))
+    near = np.sort(marks[np.argsort(np.abs(submit_us[marks]), kind="stable")[:MOST_MARKS]])
     return [[_whole(submit_us[i]), _whole(done_us[i]) if np.isfinite(done_us[i]) else None] for i in near]
 
 

@@ -31,8 +31,8 @@ class Promise(NamedTuple):
 
 
 def nvme(id_ctrl: bytes, id_ns: bytes, cache_on: bool | None, claimed: bool = False) -> Promise:
-    """From Identify Controller and Namespace and feature 06h (None: not known). `claimed`: someone says that the drive
-    keeps all that it acknowledges. Raises DriveError for other pages."""
+    """From Identify Controller and Namespace and feature 06h (None: not known). `claimed`: the user claims that the
+    drive keeps all that it acknowledges. Raises DriveError for other pages."""
     nvme_erase.decode_controller(id_ctrl)
     namespace = nvme_erase.decode_namespace(id_ns)
     present = bool(id_ctrl[525] & 1)
@@ -56,9 +56,9 @@ def ata(words: list[int], claimed: bool = False) -> Promise:
     """From the 256 words of IDENTIFY DEVICE. No ATA drive promises that more than one block is atomic. Raises
     DriveError for another count."""
     zeros = ata_security.decode(words).zeros_after_trim
-    said = words[83] >> 14 == 1  # else words 82 and 85 mean nothing
-    present = not said or bool(words[82] >> 5 & 1)
-    mode, own, why = _mode(present, bool(words[85] >> 5 & 1) if said else None, claimed)
+    valid = words[83] >> 14 == 1  # else words 82 and 85 mean nothing
+    present = not valid or bool(words[82] >> 5 & 1)
+    mode, own, why = _mode(present, bool(words[85] >> 5 & 1) if valid else None, claimed)
     longer = words[106] >> 14 == 1 and words[106] >> 12 & 1
     block = 2 * (words[117] | words[118] << 16) if longer else ATA_BLOCK_BYTES
     return Promise(mode, block, 1, 0, 0, "zeros" if zeros else None, own, why)

@@ -81,8 +81,8 @@ def portions(runs: np.ndarray, most: int) -> Iterator[np.ndarray]:
     first, n = pieces(runs, most)
     part = (np.cumsum(n) - n) // most
     for number in np.unique(part):
-        here = part == number
-        yield np.stack([first[here], first[here] + n[here]], 1)
+        rows = part == number
+        yield np.stack([first[rows], first[rows] + n[rows]], 1)
 
 
 def pieces(runs: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -105,15 +105,15 @@ def read(
     if rows is None or (runs[:, 1] - runs[:, 0]).sum() <= PORTION_BLOCKS:
         return _read(transport, layout, run, base, runs)
     touched = wanted(rows, layout, np.random.default_rng(0), canary_share=0)
-    found = []
+    parts = []
     for portion in portions(runs, PORTION_BLOCKS):
         part = _read(transport, layout, run, base, portion)
         at = np.searchsorted(touched[:, 0], part.lba, "right") - 1
         changed = (part.seen != part.base) | (part.seen == record.TORN)
-        kept = changed | ((at >= 0) & (part.lba < touched[at, 1]) if len(touched) else False)
+        selected = changed | ((at >= 0) & (part.lba < touched[at, 1]) if len(touched) else False)
         whole = part.lba, part.base, part.seen, part.canary
-        found.append([*(field[kept] for field in whole), part.part_lba, part.part_seen])
-    lba, base, seen, canary, part_lba, part_seen = (np.concatenate(fields) for fields in zip(*found))
+        parts.append([*(field[selected] for field in whole), part.part_lba, part.part_seen])
+    lba, base, seen, canary, part_lba, part_seen = (np.concatenate(fields) for fields in zip(*parts))
     return Blocks(lba, base, seen, canary, part_lba=part_lba, part_seen=part_seen)
 
 
@@ -124,7 +124,7 @@ def again(transport: Transport, layout: Layout, run: int, base: np.ndarray, bloc
 
 def _read(transport: Transport, layout: Layout, run: int, base: np.ndarray, runs: np.ndarray) -> Blocks:
     first, n = pieces(runs, transport.slots.bytes_each // layout.block_bytes)
-    lba = _each(first, n)
+    lba = _one_by_one(first, n)
     seen, refused, torn, parts = seen_in(transport, layout, run, first, n)
     for _ in range(TRIES):
         bad = np.flatnonzero(refused)
@@ -171,7 +171,7 @@ def seen_in(
 
         carry_out(transport, end - begin, prepare, taken)
         blocks = slice(int(ahead[begin]), int(ahead[end - 1] + n[end - 1]))
-        lba512 = _each(first[begin:end], n[begin:end]) * per_block
+        lba512 = _one_by_one(first[begin:end], n[begin:end]) * per_block
         data = room[: int(length.sum())]
         seen[blocks] = record.classify(data, run, lba512, layout.block_bytes)
         refused[blocks] = np.repeat(bad, n[begin:end])
@@ -184,7 +184,7 @@ def seen_in(
 
 
 def block(transport: Transport, layout: Layout, lba: int) -> bytes | None:
-    """One block read again, for a proof; None where the drive refuses. Raises DriveError."""
+    """One block read again as a proof; None where the drive refuses. Raises DriveError."""
     out: list[bytes | None] = []
     slots, size = transport.slots, layout.block_bytes
 
@@ -199,7 +199,7 @@ def block(transport: Transport, layout: Layout, lba: int) -> bytes | None:
     return out[0]
 
 
-def _each(first: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _one_by_one(first: np.ndarray, n: np.ndarray) -> np.ndarray:
     """The blocks of the pieces, one by one."""
     return np.repeat(first - (np.cumsum(n) - n), n) + np.arange(int(n.sum()))
 

@@ -143,7 +143,7 @@ def fill(data: np.ndarray, run: int, seq: int, lba512: int, session: int = 0, pr
     bits. Raises ValueError for another size."""
     if not 0 < len(data) // BYTES < 1 << 16 or len(data) % BYTES:
         raise ValueError(f"1 to 65535 records of {BYTES} bytes, not {len(data)} bytes")
-    numbers = (np.uint64(each) for each in (run, seq, lba512, session, prev_seq, t_submit_ns))
+    numbers = (np.uint64(value) for value in (run, seq, lba512, session, prev_seq, t_submit_ns))
     _fill(data.view(np.uint64).reshape(-1, WORDS), *numbers)
 
 
@@ -156,8 +156,8 @@ def classify(data: np.ndarray, run: int, lba512: np.ndarray, block_bytes: int = 
     if per_block == 1:
         _classify(records, np.asarray(lba512, np.int64), np.uint64(run), out)
         return out
-    each = (np.asarray(lba512, np.int64)[:, None] + np.arange(per_block)).reshape(-1)
-    _classify(records, each, np.uint64(run), out)
+    units = (np.asarray(lba512, np.int64)[:, None] + np.arange(per_block)).reshape(-1)
+    _classify(records, units, np.uint64(run), out)
     parts = out.reshape(-1, per_block)
     whole = parts[:, 0].copy()
     whole[(parts != whole[:, None]).any(axis=1)] = TORN
@@ -174,7 +174,7 @@ def agreed(first: np.ndarray, again: np.ndarray) -> np.ndarray:
 def header(record: bytes) -> dict | None:
     """The fields of a record, as numbers; None if it belongs to no run."""
     words = np.frombuffer(record[:BYTES], np.uint64)
-    found = np.frombuffer(record[: HEADER.itemsize], HEADER)[0]
-    if found["magic"] != MAGIC or _hash(words) != words[HEADER_WORDS - 1]:
+    fields = np.frombuffer(record[: HEADER.itemsize], HEADER)[0]
+    if fields["magic"] != MAGIC or _hash(words) != words[HEADER_WORDS - 1]:
         return None
-    return {name: int(found[name]) for name in HEADER.fields or () if name not in ("magic", "hash")}
+    return {name: int(fields[name]) for name in HEADER.fields or () if name not in ("magic", "hash")}

@@ -24,9 +24,9 @@ def names(uri: str) -> list[str]:
     its socket several names. Raises UsageError."""
     where, export = address(uri)
     if isinstance(where, str):
-        return [f"{each} {export!r}" for each in _of_socket(where)]
+        return [f"{name} {export!r}" for name in _of_socket(where)]
     host, port = where
-    return sorted({f"tcp {each} {port} {export!r}" for each in _addresses(host, port)})
+    return sorted({f"tcp {one} {port} {export!r}" for one in _addresses(host, port)})
 
 
 def _of_socket(path: str) -> list[str]:
@@ -35,18 +35,18 @@ def _of_socket(path: str) -> list[str]:
     if "\0" in path:
         return [f"abstract {path!r}"]
     real = os.path.realpath(path)
-    found = []
+    locks = []
     with contextlib.suppress(OSError):
         folder = os.stat(os.path.dirname(real))
-        found.append(f"unix {folder.st_dev}:{folder.st_ino} {os.path.basename(real)!r}")
+        locks.append(f"unix {folder.st_dev}:{folder.st_ino} {os.path.basename(real)!r}")
     with contextlib.suppress(OSError):
         itself = os.stat(real)
-        found.append(f"socket {itself.st_dev}:{itself.st_ino}")
-    return found or [f"unix {real!r}"]
+        locks.append(f"socket {itself.st_dev}:{itself.st_ino}")
+    return locks or [f"unix {real!r}"]
 
 
 def _addresses(host: str, port: int) -> set[str]:
-    found = set()
+    addresses = set()
     try:
         rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -54,8 +54,8 @@ def _addresses(host: str, port: int) -> set[str]:
     for row in rows:
         one = ipaddress.ip_address(str(row[4][0]).partition("%")[0])
         one = getattr(one, "ipv4_mapped", None) or one
-        found.add(LOOPBACK if _is_ours(one) else str(one))
-    return found
+        addresses.add(LOOPBACK if _is_ours(one) else str(one))
+    return addresses
 
 
 def _is_ours(one: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

@@ -78,39 +78,39 @@ def _npz(**arrays) -> bytes:
 
 
 def sums(files: Mapping[str, bytes]) -> dict[str, int]:
-    """{name: CRC-32} of the files of a session, for its verdict.json."""
+    """{name: CRC-32} of the files of a session, as in its verdict.json."""
     return {name: zlib.crc32(data) for name, data in files.items()}
 
 
-def sealed(said: Mapping) -> bytes:
+def sealed(verdict: Mapping) -> bytes:
     """A verdict.json."""
-    return json.dumps({**said, "crc32": zlib.crc32(json.dumps(said).encode())}).encode()
+    return json.dumps({**verdict, "crc32": zlib.crc32(json.dumps(verdict).encode())}).encode()
 
 
 def unsealed(path: Path) -> dict | None:
     """The content of a verdict.json; None where it is not there, not as it was written, or of another session."""
     try:
-        said = integrity.document_of(path)
-        crc32 = said.pop("crc32")
-        mine = isinstance(said["sums"], dict) and said["record"]["cut"] == int(path.parent.name)
-        return said if mine and zlib.crc32(json.dumps(said).encode()) == crc32 else None
+        document = integrity.document_of(path)
+        crc32 = document.pop("crc32")
+        mine = isinstance(document["sums"], dict) and document["record"]["cut"] == int(path.parent.name)
+        return document if mine and zlib.crc32(json.dumps(document).encode()) == crc32 else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def proofs_of(folder: Path, said: Mapping) -> list[dict]:
+def proofs_of(folder: Path, document: Mapping) -> list[dict]:
     """The proofs of a session with this verdict.json; empty if they were altered."""
     try:
-        return integrity.document(content(folder, said, "proofs.json"))
+        return integrity.document(content(folder, document, "proofs.json"))
     except (OSError, ValueError, RecursionError):
         return []
 
 
-def content(folder: Path, said: Mapping, name: str) -> bytes:
+def content(folder: Path, document: Mapping, name: str) -> bytes:
     """A file of a session with this verdict.json. Raises OSError, ValueError where it is not as it was
     written."""
     data = integrity.content(folder / name)
-    if zlib.crc32(data) != (said.get("sums") or {}).get(name):
+    if zlib.crc32(data) != (document.get("sums") or {}).get(name):
         raise ValueError(f"{name} is not what the verdict was written with")
     return data
 
@@ -125,30 +125,30 @@ class Doubts(NamedTuple):
 
 def doubts(folders: Iterable[Path]) -> Doubts:
     """Sessions of the parts of a run, oldest first."""
-    parts, found = list(folders), Doubts([], [])
+    parts, result = list(folders), Doubts([], [])
     events = [event for part in parts for event in journal.events(part)]
     runs = {event.get("run") for event in events if event["kind"] == BEGIN}
-    told = {event["cut"]: record_of(event) for event in events if event["kind"] == JUDGED}
+    events_of = {event["cut"]: record_of(event) for event in events if event["kind"] == JUDGED}
     there = set()
     for number, path in _by_number(parts):
         if not (path / "verdict.json").exists():
             continue
         there.add(number)
-        name, said = f"{folder(number)}/verdict.json", unsealed(path / "verdict.json")
-        if said is None:
-            found.lost.append(f"{name}: is damaged, or of another session")
+        name, document = f"{folder(number)}/verdict.json", unsealed(path / "verdict.json")
+        if document is None:
+            result.lost.append(f"{name}: is damaged, or of another session")
             continue
-        if runs and said.get("run") not in runs:
-            found.wrong.append(f"{name}: belongs to another run")
-        if number in told and (differ := _differ(said["record"], told[number])):
-            found.wrong.append(f"{name}: the event of the session differs in {', '.join(differ)}")
-        for other in said["sums"]:
+        if runs and document.get("run") not in runs:
+            result.wrong.append(f"{name}: belongs to another run")
+        if number in events_of and (differ := _differ(document["record"], events_of[number])):
+            result.wrong.append(f"{name}: the event of the session differs in {', '.join(differ)}")
+        for other in document["sums"]:
             try:
-                content(path, said, other)
+                content(path, document, other)
             except (OSError, ValueError):
-                found.lost.append(f"{folder(number)}/{other}: is missing, damaged or of another session")
-    found.lost.extend(f"{folder(number)}/verdict.json: is missing" for number in sorted(told.keys() - there))
-    return found
+                result.lost.append(f"{folder(number)}/{other}: is missing, damaged or of another session")
+    result.lost.extend(f"{folder(number)}/verdict.json: is missing" for number in sorted(events_of.keys() - there))
+    return result
 
 
 def _differ(record: Mapping, other: Mapping) -> list[str]:
@@ -162,15 +162,15 @@ def _differ(record: Mapping, other: Mapping) -> list[str]:
 
 def judged(folders: Iterable[Path]) -> dict[int, dict]:
     """{number: record} of all sessions in the parts of a run that came to their verdict."""
-    found = {}
+    by_cut = {}
     for part in folders:
         for event in journal.events(part):
             if event["kind"] == JUDGED:
-                found[event["cut"]] = record_of(event)
+                by_cut[event["cut"]] = record_of(event)
         for path in (part / FOLDER).glob("*/verdict.json"):
-            if said := unsealed(path):
-                found[said["record"]["cut"]] = said["record"]
-    return found
+            if document := unsealed(path):
+                by_cut[document["record"]["cut"]] = document["record"]
+    return by_cut
 
 
 def record_of(event: Mapping) -> dict:
@@ -203,15 +203,15 @@ def _by_number(folders: Iterable[Path]) -> Iterator[tuple[int, Path]]:
 def unjudged(folders: Iterable[Path]) -> list[np.ndarray]:
     """The commands, history.ROW[n], of each session that did not come to its verdict, of each try of one in which the
     rig failed, and of those by which the drive's current was learnt."""
-    found = []
+    rows = []
     for _, path in _by_number(folders):
         for name in ("history.bin", LOST):
             with contextlib.suppress(OSError):
-                found.append(history.read(path / name))
+                rows.append(history.read(path / name))
         for learnt in sorted(path.glob(LEARNT.format("*"))):
             with contextlib.suppress(OSError, zlib.error):
-                found.append(_inflated(learnt))
-    return found
+                rows.append(_inflated(learnt))
+    return rows
 
 
 def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> "Known":
@@ -220,16 +220,16 @@ def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> 
     from ssdrig.powerloss import layout as layouts
     from ssdrig.powerloss import verdict
 
-    found, missing = verdict.known(layout.base_blocks, 0), set(numbers)
+    contents, missing = verdict.known(layout.base_blocks, 0), set(numbers)
     for number, path in _by_number(folders):
-        said = unsealed(path / "verdict.json")
-        if said is None:
+        document = unsealed(path / "verdict.json")
+        if document is None:
             continue
-        record = said["record"]
+        record = document["record"]
         try:
-            kept = integrity.arrays(content(path, said, "seen.npz"))
-            fields = {name: kept[name] for name in verdict.Blocks._fields}
-            trimmed, finding = kept["trimmed_after"], kept["finding"]
+            stored = integrity.arrays(content(path, document, "seen.npz"))
+            fields = {name: stored[name] for name in verdict.Blocks._fields}
+            trimmed, finding = stored["trimmed_after"], stored["finding"]
             at = layouts.index(layout, fields["lba"])
             if not len(at) == len(fields["seen"]) == len(trimmed) == len(finding) or (at < 0).any():
                 raise ValueError("blocks outside the campaign")
@@ -237,11 +237,11 @@ def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> 
             continue
         missing.discard(number)
         if record.get("whole"):
-            found.verified[:] = number
-        verdict.take_seen(found, at, verdict.Blocks(**fields), trimmed, number)
+            contents.verified[:] = number
+        verdict.take_seen(contents, at, verdict.Blocks(**fields), trimmed, number)
     if missing:
-        found.content[:], found.trimmed[:] = UNKNOWN, True
-    return found
+        contents.content[:], contents.trimmed[:] = UNKNOWN, True
+    return contents
 
 
 def first_seq(folders: Iterable[Path], base: np.ndarray) -> int:

@@ -172,9 +172,9 @@ def _fua_over(out, region: _Region, promise: Promise, chance, begin: int):
     out[:, 1, AT] += first
     out[:, 1, N] = chance.integers(1, region.unit - first + 1)
     out[:, 1, N] = np.where(first, out[:, 1, N], region.unit)
-    kept = np.ones((groups, 3), bool)
-    kept[:, 2] = chance.random(groups) < 0.3
-    return out[kept]
+    selected = np.ones((groups, 3), bool)
+    selected[:, 2] = chance.random(groups) < 0.3
+    return out[selected]
 
 
 def _overlap(out, region: _Region, promise: Promise, chance, begin: int):
@@ -211,9 +211,9 @@ def _zeroes(out, region: _Region, promise: Promise, chance, begin: int):
     out[:, 0, N], out[:, 1, FLAGS] = units * region.unit, ZEROS
     out[:, 1:, AT] += first[:, None] * region.unit
     out[:, 1, N] = chance.integers(1, units - first + 1) * region.unit
-    kept = np.ones((groups, 3), bool)
-    kept[:, 2] = chance.random(groups) < 0.3
-    return out[kept]
+    selected = np.ones((groups, 3), bool)
+    selected[:, 2] = chance.random(groups) < 0.3
+    return out[selected]
 
 
 def _trim(out, region: _Region, promise: Promise, chance, begin: int):
@@ -230,9 +230,9 @@ def _trim(out, region: _Region, promise: Promise, chance, begin: int):
     out[:, :, AT] = at[:, None]
     out[:, :, KIND] = WRITE, TRIM, BLANK, WRITE
     out[:, 0, N], out[:, 1, N], out[:, 2, N], out[:, 3, N] = before, n, before, again
-    kept = np.ones((groups, 4), bool)
-    kept[:, 2], kept[:, 3] = read, write
-    return out[kept]
+    selected = np.ones((groups, 4), bool)
+    selected[:, 2], selected[:, 3] = read, write
+    return out[selected]
 
 
 _MADE: dict[str, Callable] = {

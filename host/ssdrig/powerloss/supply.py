@@ -63,9 +63,9 @@ class RigSupply:
 
     def board_us(self, t_ns: int) -> int:
         """The board's time at a host time not far ahead."""
-        found = self._clock.now()
-        t_us = found.base_us + (t_ns - found.base_ns) // 1000
-        return t_us - (int(found.t_ns(t_us)) - t_ns) // 1000
+        now = self._clock.now()
+        t_us = now.base_us + (t_ns - now.base_ns) // 1000
+        return t_us - (int(now.t_ns(t_us)) - t_ns) // 1000
 
     def currents(self, seconds: float) -> np.ndarray:
         """float64[n]: what the rail draws in the next `seconds`, A, before any calibration. By the time at which
@@ -84,10 +84,10 @@ class RigSupply:
             frames = frames.only(frames.boot == len(decoder.boots) - 1)  # the clock is that of the present boot
             t_ns = self._clock.now().t_ns(frames.t_us)
             if len(t_ns) and t_ns[-1] >= end_ns:
-                found = frames.current[(t_ns >= begin_ns) & (t_ns < end_ns)] * self.lsb_A
-                if len(found) < 2:  # all of it fell into a gap
-                    raise RigError(f"the samples of {seconds:g} s", f"{len(found)}", "see why: ./ssdrig rig info")
-                return found
+                amps = frames.current[(t_ns >= begin_ns) & (t_ns < end_ns)] * self.lsb_A
+                if len(amps) < 2:  # all of it fell into a gap
+                    raise RigError(f"the samples of {seconds:g} s", f"{len(amps)}", "see why: ./ssdrig rig info")
+                return amps
             if time.monotonic() > deadline:
                 seen = f"{len(t_ns)} samples, not up to now"
                 raise RigError(f"the samples of {seconds:g} s", seen, "look at its cable: ./ssdrig rig info")
@@ -162,7 +162,7 @@ def no_cut(report: dict) -> str:
 
 class SwitchSupply:
     """A switch other than the rig: a power strip, a hub, a bench supply, two user commands. `answers` returns whether
-    the drive is there: if it is after the power was taken, that was no cut; if it is not, `without` is called.
+    the drive is there: if it is after the power was taken, the cut failed; if it is not, `without` is called.
     `server`: the process of this machine that serves the drive."""
 
     server: int | None = None

@@ -28,32 +28,32 @@ def is_cut(record: Mapping) -> bool:
 def interval_of(record: Mapping) -> tuple[int, int, int] | None:
     """(first, last, earliest) of the damage that a session found, see statistics.Failing; None: it found none."""
     own = record.get("interval")
-    if isinstance(own, Sequence) and len(own) == 3 and all(type(each) is int for each in own):
+    if isinstance(own, Sequence) and len(own) == 3 and all(type(value) is int for value in own):
         return own[0], own[1], own[2]
     return (record["cut"],) * 3 if record.get("failed") else None
 
 
 def is_unsure(record: Mapping) -> bool:
-    """Whether it is a judged cut of which nobody can tell whether the drive was ready in time."""
+    """Whether it is a judged cut with an unknown answer to whether the drive was ready in time."""
     return is_cut(record) and UNSURE in (record.get("findings") or {})
 
 
 def failing(records: Iterable[Mapping], among: Container[int] | None = None) -> chance.Failing:
     """How many of the judged cuts among these sessions broke a promise, records in the order of their numbers; `among`:
     only of these cuts, while any other one may have done the damage as well."""
-    found = chance.Failing()
-    for each in records:
-        own = is_cut(each) and (among is None or each["cut"] in among)
-        found.add(each["cut"], own, is_cut(each) or takes_power(each), interval_of(each), is_unsure(each))
-    return found
+    result = chance.Failing()
+    for record in records:
+        own = is_cut(record) and (among is None or record["cut"] in among)
+        result.add(record["cut"], own, is_cut(record) or takes_power(record), interval_of(record), is_unsure(record))
+    return result
 
 
 def in_hindsight(records: Iterable[Mapping]) -> list[Mapping]:
     """The records of a campaign, with SLOW_READY for each of its first cuts that was slow by what later ones have shown
     to be usual."""
     records = list(records)
-    slow = {*health.slow_first([each for each in map(time_of, records) if each][: health.USUAL_OF])}
-    return [_slow(each) if each["cut"] in slow and is_cut(each) else each for each in records]
+    slow = {*health.slow_first([seconds for seconds in map(time_of, records) if seconds][: health.USUAL_OF])}
+    return [_slow(record) if record["cut"] in slow and is_cut(record) else record for record in records]
 
 
 def time_of(record: Mapping) -> tuple[int, float, float] | None:
@@ -63,9 +63,9 @@ def time_of(record: Mapping) -> tuple[int, float, float] | None:
 
 
 def _slow(record: Mapping) -> dict:
-    found = {**(record.get("findings") or {}), "SLOW_READY": 1}
+    findings = {**(record.get("findings") or {}), "SLOW_READY": 1}
     words = f"ready after {record['ready_s']:.3g} s, as later cuts show"
-    more = {"findings": found, "words": [*(record.get("words") or []), words]}
+    more = {"findings": findings, "words": [*(record.get("words") or []), words]}
     return {**record, **more, "suspicion": not record.get("failed")}
 
 
@@ -85,8 +85,8 @@ class Tally:
         self.harness: list[tuple[int, str]] = []
         self.last: Mapping = {}
         self.failing = chance.Failing()
-        for each in records:
-            self.add(each)
+        for record in records:
+            self.add(record)
 
     def add(self, record: Mapping) -> None:
         """One more session, records in the order of their numbers."""
@@ -127,7 +127,7 @@ class Tally:
 
     def outcome(self, where: Path) -> SsdrigError | None:
         """What the campaign has come to so far: a broken promise of the drive before all else, then the harness, then a
-        suspicion, then what cannot be told; None where all is clean. `where`: the folder of its sessions."""
+        suspicion, then unknown answers; None where all is clean. `where`: the folder of its sessions."""
         harness = "; ".join(f"session {number}: {why}" for number, why in self.harness)
         if self.broken:
             numbers = ", ".join(map(str, self.named)) + (", …" if self.broken > len(self.named) else "")
@@ -145,7 +145,7 @@ class Tally:
             seen, do = f"{self.suspicious} of {self.cuts} cuts", "./ssdrig report has the details"
             return Suspicion("nothing suspicious after a cut", seen, do)
         if self.unsure:
-            seen = f"it cannot be told of {of(self.unsure, self.unsure, self.cuts)}: this host may have taken the time"
+            seen = f"unknown for {of(self.unsure, self.unsure, self.cuts)}: this host may have taken the time"
             do = "nothing else was found: run it again on a host with a CPU to spare, or with a longer `ready`"
             return CannotTell("the drive ready within the plan's `ready`", seen, do)
         return None

@@ -77,10 +77,12 @@ def of_virtual(
     """The virtual drive over NBD. Its block there is 4 KiB, its atomic unit."""
     volatile = bool(drive["write_cache_bytes"]) and not drive["plp"]
     why = "its cache is volatile" if volatile else "it keeps acknowledged data"
-    found = Promise(FLUSH if volatile else ACK, NBD_BLOCK_BYTES, 1, 0, 0, "zeros", True, f"the SIMULATED drive: {why}")
+    guarantee = Promise(
+        FLUSH if volatile else ACK, NBD_BLOCK_BYTES, 1, 0, 0, "zeros", True, f"the SIMULATED drive: {why}"
+    )
     cannot = (ATOMIC.format("NBD promises none"),)
     link = lambda queues=1: connected(uri, queues)
-    return Target(link, lambda: found, announce=announce, ended=ended, settle_s=SERVER_S, cannot=cannot)
+    return Target(link, lambda: guarantee, announce=announce, ended=ended, settle_s=SERVER_S, cannot=cannot)
 
 
 def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
@@ -89,7 +91,7 @@ def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
     why = (
         "the user claims that it keeps all that it acknowledges" if claimed else "NBD: what FLUSH or FUA covers is kept"
     )
-    found = Promise(mode, NBD_BLOCK_BYTES, 0, 0, 0, None, not claimed, why)
+    guarantee = Promise(mode, NBD_BLOCK_BYTES, 0, 0, 0, None, not claimed, why)
     cannot = (
         "whether a block under way is whole: NBD promises it of none, however small",
         "how trimmed blocks read: not defined by NBD",
@@ -97,7 +99,7 @@ def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
         "what the drive counts: NBD has no SMART",
     )
     link = lambda queues=1: connected(uri, queues)
-    return Target(link, lambda: found, settle_s=SERVER_S, commands=commands, cannot=cannot)
+    return Target(link, lambda: guarantee, settle_s=SERVER_S, commands=commands, cannot=cannot)
 
 
 def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Target:
@@ -118,16 +120,16 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
             return of_drive(drive, claimed)
 
     nvme = held.drive.interface.startswith("NVMe")
-    told = slots.told(slot.place, held.drive, held.root)
+    announced = slots.told(slot.place, held.drive, held.root)
     return Target(
         lambda queues=1: connected(held.path, queues),
         promised,
         away,
         back,
-        slot.drop if told else None,
+        slot.drop if announced else None,
         queues_deleted=nvme,
         commands=commands,
-        cannot=cannot(held.drive, told),
+        cannot=cannot(held.drive, announced),
         remember=lambda offsets: remember(held, offsets, proven=True),  # _prove() has read its stamps
         exchanged=lambda places: lost_mark(held.drive, places),
         slot=slot,
@@ -147,14 +149,14 @@ def of_drive(drive: Drive, claimed: bool, root: str | os.PathLike = "/") -> Prom
         from ssdrig.drive import features
 
         bits, _ = features.value(drive.controller, features.WRITE_CACHE)
-        found = promise.nvme(id_ctrl, id_ns, None if bits is None else bool(bits & 1), claimed)
+        guarantee = promise.nvme(id_ctrl, id_ns, None if bits is None else bool(bits & 1), claimed)
     elif drive.interface == "SATA" or drive.serial_source == IDENTIFY:
-        found = promise.ata(ata_security.words(drive), claimed)
+        guarantee = promise.ata(ata_security.words(drive), claimed)
     else:
         folder = sysfs.within(root, "sys/block", drive.name, "device", "scsi_disk")
         cache_type = next((sysfs.text(folder, name, "cache_type") for name in sysfs.listing(folder)), "")
-        found = promise.scsi(drive.logical_block_bytes, cache_type, claimed)
-    return promise.heard(found, queue)
+        guarantee = promise.scsi(drive.logical_block_bytes, cache_type, claimed)
+    return promise.heard(guarantee, queue)
 
 
 def refuse(drive: Drive, bridge_is_part: bool, claimed: bool) -> Promise:
@@ -177,13 +179,13 @@ def refuse(drive: Drive, bridge_is_part: bool, claimed: bool) -> Promise:
     return of_drive(drive, claimed)
 
 
-def cannot(drive: Drive, told: bool) -> tuple[str, ...]:
-    """The tests impossible on a local drive, with reasons. `told`: see slot.told()."""
-    found = [] if told else ["an announced loss of power: the kernel does not announce a shutdown to this drive"]
+def cannot(drive: Drive, announced: bool) -> tuple[str, ...]:
+    """The tests impossible on a local drive, with reasons. `announced`: see slot.told()."""
+    reasons = [] if announced else ["an announced loss of power: the kernel does not announce a shutdown to this drive"]
     if sysfs.text(f"/sys/block/{drive.name}/queue/nomerges") != "2":
-        found.append(ATOMIC.format(f"the kernel may merge commands (queue/nomerges of {drive.name} is not 2)"))
+        reasons.append(ATOMIC.format(f"the kernel may merge commands (queue/nomerges of {drive.name} is not 2)"))
     if sysfs.text(f"/sys/block/{drive.name}/queue/fua") == "0":
-        found.append("FUA: the kernel sends a write and a FLUSH in its place (queue/fua is 0)")
+        reasons.append("FUA: the kernel sends a write and a FLUSH in its place (queue/fua is 0)")
     if not drive.controller:
-        found.append("GHOST with certainty: a SATA drive's queue outlives the link")
-    return tuple(found)
+        reasons.append("GHOST with certainty: a SATA drive's queue outlives the link")
+    return tuple(reasons)

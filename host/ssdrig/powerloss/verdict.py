@@ -103,7 +103,7 @@ class Verdict(NamedTuple):
         return np.flatnonzero(_CERTAIN[self.finding])
 
 
-_CERTAIN = np.array([each.certain and each.name != "OK" for each in CLASSES])
+_CERTAIN = np.array([item.certain and item.name != "OK" for item in CLASSES])
 
 
 def counts(session: Session) -> np.ndarray:
@@ -116,11 +116,11 @@ def durable(session: Session, promise: Promise) -> np.ndarray:
     """bool[k]: the commands whose effect must survive the cut."""
     rows, counted = session.rows, counts(session)
     flushes = rows["submit_ns"][counted & (rows["kind"] == FLUSH)]
-    kept = rows["done_ns"] <= (flushes.max() if len(flushes) else NONE)
+    lasting = rows["done_ns"] <= (flushes.max() if len(flushes) else NONE)
     if promise.mode == ACK:
-        kept[:] = True
-    write = (rows["kind"] == WRITE) & (kept | (rows["flags"] & FUA > 0))
-    blank = (rows["kind"] == BLANK) & kept & (promise.after_trim is not None)
+        lasting[:] = True
+    write = (rows["kind"] == WRITE) & (lasting | (rows["flags"] & FUA > 0))
+    blank = (rows["kind"] == BLANK) & lasting & (promise.after_trim is not None)
     return counted & (write | blank)
 
 
@@ -134,7 +134,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
         trims = blocks.trimmed | _any(pairs(session.rows[session.rows["kind"] == TRIM], blocks.lba)[0], m)
         return Verdict(np.zeros(m, np.uint8), empty, empty, empty, empty[:0], trims, why)
     rows, kind = session.rows, session.rows["kind"]
-    counted, kept = counts(session), durable(session, promise)
+    counted, lasting = counts(session), durable(session, promise)
     done_ns = np.where(counted, rows["done_ns"], NEVER)
     submit_ns = rows["submit_ns"]
     block, row = pairs(rows, blocks.lba)
@@ -154,11 +154,11 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     hit = (pair_kind == TRIM) & blank[block] | zeros & (blocks.seen[block] == record.ZEROS)
     order = np.argsort(done_ns[row[hit]], kind="stable")
     seen_row[block[hit][order]] = row[hit][order]
-    found = seen_row >= 0
-    seen_ns = np.where(found, done_ns[seen_row] if len(rows) else NONE, NONE)
+    recorded = seen_row >= 0
+    seen_ns = np.where(recorded, done_ns[seen_row] if len(rows) else NONE, NONE)
 
     # the oldest legal content; that zeros were read does not make zeros older
-    must = kept[row] & ~((pair_kind == BLANK) & blank[block])
+    must = lasting[row] & ~((pair_kind == BLANK) & blank[block])
     least_ns = np.full(m, NONE)
     np.maximum.at(least_ns, block[must], submit_ns[row[must]])
     durable_row = empty.copy()
@@ -166,7 +166,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     durable_row[block[sets]] = row[sets]
     free = durable_row < 0
 
-    legal = (found & (seen_ns >= least_ns)) | (is_base & free)
+    legal = (recorded & (seen_ns >= least_ns)) | (is_base & free)
     may_be = done_ns[row] >= least_ns[block]
     trimmed = _any(block[(pair_kind == TRIM) & may_be], m) | (blocks.trimmed & free)
     if promise.after_trim is None:  # a trimmed block may read as anything, and as something else each time: not fail
@@ -180,7 +180,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
         finding[torn] = _of_parts(session, blocks, promise)[torn]
         legal |= torn & (finding == 0)
     if len(rows):
-        finding[~found & (blocks.seen >= seq.min())] = NUMBER["UNRECORDED"]
+        finding[~recorded & (blocks.seen >= seq.min())] = NUMBER["UNRECORDED"]
 
     def say(name: str, where: np.ndarray) -> None:
         finding[where & (finding == 0) & ~legal] = NUMBER[name]
@@ -219,7 +219,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
         older = legal[block] & (blocks.seen[block] >= 0) & (seen_ns[block] < submit_ns[row])
         kept_data = _any(block[(pair_kind == TRIM) & flushed[row] & older], m)
         finding[kept_data & (finding == 0)] = NUMBER["TRIM_KEPT"]
-    gone = (pair_kind == WRITE) & counted[row] & ~kept[row] & legal[block] & (seen_ns[block] < submit_ns[row])
+    gone = (pair_kind == WRITE) & counted[row] & ~lasting[row] & legal[block] & (seen_ns[block] < submit_ns[row])
     return Verdict(finding, seen_row, durable_row, torn_row, np.unique(row[gone]), trimmed, "")
 
 
@@ -308,12 +308,12 @@ def unjudged(rows: np.ndarray, blocks: Blocks, promise: Promise, settled: bool =
     their blocks may still change."""
     never = rows.copy()
     never["done_ns"] = NEVER
-    found = judge(Session(never, 0, NEVER, 0, 0), blocks, promise)
+    result = judge(Session(never, 0, NEVER, 0, 0), blocks, promise)
     touched = _any(pairs(never, blocks.lba)[0], len(blocks.lba))
     free = touched | _unchanged(blocks) | (blocks.base == record.UNKNOWN)
-    finding = np.where(free, 0, found.finding).astype(np.uint8)
+    finding = np.where(free, 0, result.finding).astype(np.uint8)
     seen = blocks.seen if settled else np.where(touched, record.UNKNOWN, blocks.seen)
-    return blocks._replace(seen=seen), found._replace(finding=finding)
+    return blocks._replace(seen=seen), result._replace(finding=finding)
 
 
 def next_base(blocks: Blocks) -> np.ndarray:

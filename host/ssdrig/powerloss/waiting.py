@@ -1,6 +1,6 @@
 """How much of the time until a drive was ready a host without a CPU to spare may have added.
 
-A drive behind a kernel works while this host does not; what is late then is whoever asks it. A server on this host is
+A drive behind a kernel works while this host does not; the delay is then the host's. A server on this host is
 late itself. So both are bounded: the time for which this process waited for a CPU, and that for which the server did.
 The longest that a chain of threads can wait is the sum over them, and the wait of any process is at most the time in
 which some process of the host waited (witness.waited_s())."""
@@ -44,8 +44,8 @@ def own_s(before: Waited | None, after: Waited) -> float | None:
 
 
 def server_s(before: Waited | None, after: Waited) -> float | None:
-    """The longest that the server of `after` may have waited for a CPU since `before`, or whoever started it; None: not
-    known."""
+    """The longest that the server of `after` may have waited for a CPU since `before`, or the process that started it;
+    None: not known."""
     if before is None:
         return None
     host_s = _between(before.host_s, after.host_s)
@@ -53,15 +53,15 @@ def server_s(before: Waited | None, after: Waited) -> float | None:
         return host_s
     if (before.server, before.began) == (after.server, after.began) and before.server_s is not None:
         return max(0.0, after.server_s - before.server_s)
-    unborn_s = max(0.0, (after.t_ns - before.t_ns) / 1e9 - after.age_s)  # whoever was to start it may have waited
+    unborn_s = max(0.0, (after.t_ns - before.t_ns) / 1e9 - after.age_s)  # the process that starts it may have waited
     most_s = unborn_s + after.server_s
     return most_s if host_s is None else min(host_s, most_s)
 
 
 class Looks(NamedTuple):
     """At a drive that has come back. Times from the earliest one of the return of power, s. `failed_s`: when the last
-    look began that was not answered, 0.0 if there was none; `asked_s`: when the look began that was; `prove`: who is
-    not answered knows that the drive was away, for no kernel is between."""
+    look began that was not answered, 0.0 without one; `asked_s`: when the look began that was; `prove`: who is
+    not answered knows that the drive was away, because the kernel is not involved."""
 
     failed_s: float
     asked_s: float
@@ -74,7 +74,7 @@ def ready_least_s(ready_s: float, on_late_s: float, looks: Looks, own_s: float |
     server, None: not known."""
     if server_s is None:
         return 0.0
-    blind_s = looks.asked_s - looks.failed_s  # nobody looked
+    blind_s = looks.asked_s - looks.failed_s  # without a look
     by_waits_s = 0.0 if own_s is None else ready_s - own_s - blind_s
     least_s = max(by_waits_s, looks.failed_s if looks.prove else 0.0)
     return min(ready_s, max(0.0, least_s - on_late_s - server_s))

@@ -196,8 +196,8 @@ AIMED = len(cut_mixes.NAMES)  # the lane of aimed commands
 class Aim(NamedTuple):
     """One command at a given time of the transport's clock: FLUSH, WRITE with FUA, or TRIM; 0: none, only the silence.
     From hold_ns before it on none of its kind is submitted; it goes alone; for silence_ns after it, nothing is.
-    `urgent`: meanwhile the writer's thread is of real time, if it may, because another process may keep it from its
-    time for milliseconds."""
+    `urgent`: meanwhile the writer's thread has real-time priority, if it may, because another process may keep it from
+    its time for milliseconds."""
 
     kind: int
     at_ns: int
@@ -244,9 +244,9 @@ class Writer:
         share = np.array([shares.get(name, 0) for name in cut_mixes.NAMES] + [0.0])
         depth = cut_mixes.depth(seed, session) if depth is None else depth
         depths = np.array([depth[name] if shares.get(name, 0) else 0 for name in cut_mixes.NAMES] + [1])
-        kept = np.array([name not in cut_mixes.BEHIND for name in cut_mixes.NAMES] + [False])
+        in_order = np.array([name not in cut_mixes.BEHIND for name in cut_mixes.NAMES] + [False])
         blank = -1 if promise.after_trim == "ones" else 0
-        self._loop = made(transport.slots, share / share.sum(), depths, kept, layout.block_bytes, blank)
+        self._loop = made(transport.slots, share / share.sum(), depths, in_order, layout.block_bytes, blank)
         self._loop.credit[:] = np.random.default_rng([seed, session, AIMED]).random(AIMED + 1)
         self._chunks = [0] * AIMED
         self._last = np.zeros(layout.base_blocks, np.int64)
@@ -348,8 +348,8 @@ class Writer:
     def _drawn(self, kind: int) -> np.ndarray:
         """One command of a stream that has such."""
         name = {FLUSH: "flush", WRITE: "log-fua", TRIM: "trim"}[kind]
-        found = streams.commands(name, *self._drawn_from, 1 << 20)
-        return found[found[:, streams.KIND] == kind][:1]
+        drawn = streams.commands(name, *self._drawn_from, 1 << 20)
+        return drawn[drawn[:, streams.KIND] == kind][:1]
 
     def _submit_aimed(self) -> None:
         self._put(AIMED, self._aimed_command)
