@@ -123,7 +123,7 @@ class Rig:
         self.off_C = self.dice.uniform(-uncertainty.TEMPERATURE_C, uncertainty.TEMPERATURE_C)
         bus_V, seen_A = self.read(self.nominal_V, amperes)
         _, v_offset, _, i_offset, ohm = calibration.scales(self.facts)
-        lines = calibration.kept(self.facts)
+        lines = calibration.of_rail(self.facts)
         v_gain, i_gain = (calibration.gain_offset(lines[q])[0] if q in lines else 1.0 for q in ("V", "I"))
         seen_A = seen_A * i_gain + i_offset
         volts = bus_V * v_gain + v_offset - seen_A * ohm

@@ -316,7 +316,7 @@ def test_no_calibration_stops_the_decoding(kept):
     hello["rails"][0]["calibration"] = kept
     decoder = decoded(json.dumps(hello).encode())
     power = samples.assemble(decoder.frames(0), decoder.boots, decoder.counts, 0)
-    applied = [quantity for quantity in ("V", "I") if calibration.kept(power.facts).get(quantity)]
+    applied = [quantity for quantity in ("V", "I") if calibration.of_rail(power.facts).get(quantity)]
     assert len(power.P) == 100 and (power.P == 1.0).all() == (not applied)
 
 

@@ -110,7 +110,7 @@ def test_which_points_make_a_line(low, high, meter, taken):
 @pytest.mark.parametrize("quantity", ["V", "I"])
 def test_which_stored_lines_are_applied(changed, good, quantity):
     rail = RAIL | {"calibration": {quantity: STORED | changed}}
-    assert calibration.kept(rail) == (rail["calibration"] if good else {})
+    assert calibration.of_rail(rail) == (rail["calibration"] if good else {})
     if good:
         calibration.check(rail)
     else:
@@ -185,9 +185,9 @@ def test_noise_falls_with_the_root_of_the_time(time, average, factor, chip):
 )
 def test_which_stored_leads_are_applied(changed, good):
     kept = {"lead": {"R_n": 30_000_000, "u_n": 1} | changed}
-    assert calibration.kept(RAIL | {"calibration": kept}) == (kept if good else {})
-    assert not calibration.kept(RAIL | {"calibration": {"lead": {"R_n": 1}}})
-    assert not calibration.kept(RAIL | {"calibration": {"lead": 1}})
+    assert calibration.of_rail(RAIL | {"calibration": kept}) == (kept if good else {})
+    assert not calibration.of_rail(RAIL | {"calibration": {"lead": {"R_n": 1}}})
+    assert not calibration.of_rail(RAIL | {"calibration": {"lead": 1}})
 
 
 def test_the_leads_worked_by_hand():

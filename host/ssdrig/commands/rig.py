@@ -211,7 +211,7 @@ def described(rail: dict) -> str:
 
 def calibrated(rail: dict) -> str:
     """When and by what a rail was calibrated, in words."""
-    stored = calibration.kept(rail)
+    stored = calibration.of_rail(rail)
     done = [
         f"{q} calibrated {stored[q].get('date', '?')} by {stored[q].get('meter', '?')}"
         for q in ("V", "I", "lead")
@@ -297,7 +297,7 @@ def _calibrate(args: argparse.Namespace) -> int:
         _say(about(port, {**rig_session.hello, "rails": [rail]}))
         if args.noise:
             stored = {
-                **calibration.kept(rail),
+                **calibration.of_rail(rail),
                 "noise": _noise(rig_session, args.rail),
                 "board": rig_session.hello.get("serial", ""),
             }

@@ -145,7 +145,7 @@ class Bridge(Line):
             max(-RAW, min(RAW, round(of * 1e9 / step)))
             for of, step in ((block.volts[at], volt), (block.amperes[at], ampere / 1e3))
         )
-        return struct.pack("<H", max(0, dt_us)) + b"".join(each.to_bytes(3, "little", signed=True) for each in raw)
+        return struct.pack("<H", max(0, dt_us)) + b"".join(count.to_bytes(3, "little", signed=True) for count in raw)
 
 
 def opened(url: str, book: Book) -> Rig:

@@ -147,13 +147,13 @@ def line(low: Point, high: Point, meter: Meter, lsb: float) -> dict:
 def check(rail: dict) -> None:
     """ValueError, KeyError or TypeError unless a rail's calibration, if any, is one that can be applied: a rig may say
     anything."""
-    said = rail.get("calibration")
-    if said is None:
+    lines = rail.get("calibration")
+    if lines is None:
         return
-    if not isinstance(said, dict):
+    if not isinstance(lines, dict):
         raise TypeError("a calibration is an object")
     for quantity in ("V", "I"):
-        stored = said.get(quantity)
+        stored = lines.get(quantity)
         if stored is None:
             continue
         if any(not isinstance(stored[name], int) or abs(stored[name]) > 1e12 for name in LINE):
@@ -166,14 +166,14 @@ def check(rail: dict) -> None:
             raise ValueError("a calibration corrects by at most 10 %")
         if not 0 <= stored.get("amplifier_nA", 0) <= MOST_AMPLIFIER_nA:
             raise ValueError(f"an amplifier takes 0 to {MOST_AMPLIFIER_nA} nA")
-    lead = said.get("lead")
+    lead = lines.get("lead")
     if lead is not None and any(
         not isinstance(lead[name], int) or not 0 <= lead[name] <= MOST_LEAD_OHM * NANO for name in ("R_n", "u_n")
     ):
         raise ValueError("a lead is 0 to 1 Ohm, in integers")
 
 
-def kept(rail: dict) -> dict:
+def of_rail(rail: dict) -> dict:
     """A rail's calibration; empty where it has none, or one that cannot be applied: better uncalibrated than
     nothing."""
     try:
@@ -193,7 +193,7 @@ def scales(rail: dict) -> tuple[float, float, float, float, float]:
     """(V per LSB, V offset, A per LSB, A offset, Ohm of the leads) of a rail of the hello: what turns its raw integers
     into amperes and volts at the drive, calibrated where it is: V = VBUS x scale + offset - I x Ohm. The only place
     where that is decided."""
-    lines = kept(rail)
+    lines = of_rail(rail)
     v_gain, v_offset = gain_offset(lines["V"]) if lines.get("V") else (1.0, 0.0)
     i_gain, i_offset = gain_offset(lines["I"]) if lines.get("I") else (1.0, 0.0)
     v_scale, i_scale = rail["vbus_lsb_nV"] * 1e-9 * v_gain, rail["current_lsb_pA"] * 1e-12 * i_gain
@@ -205,7 +205,7 @@ def amplifier_A(rail: dict) -> tuple[float, float]:
     0 to amplifier_nA through the shunt, by the rail's voltage: a calibration that was made with it has it in its
     offset."""
     now = rail.get("amplifier_nA") or 0
-    was = (kept(rail).get("I") or {}).get("amplifier_nA", 0)
+    was = (of_rail(rail).get("I") or {}).get("amplifier_nA", 0)
     limit = AMPLIFIER_PART * now if now == was else (now + was) / 2
     return (now - was) / 2 / NANO, limit / NANO
 
@@ -213,7 +213,7 @@ def amplifier_A(rail: dict) -> tuple[float, float]:
 def lead_ohm(rail: dict) -> tuple[float, float | None]:
     """Resistance in Ohm between a rail's shunt and its drive, both ways, and its standard uncertainty; None: it was not
     measured but is what the board says of itself, or 0 of one that says nothing."""
-    measured = kept(rail).get("lead")
+    measured = of_rail(rail).get("lead")
     if measured:
         return measured["R_n"] / NANO, measured["u_n"] / NANO
     return (rail.get("lead_mOhm") or 0) * 1e-3, None

@@ -432,15 +432,15 @@ def _may_turn(x: np.ndarray, y: np.ndarray, block: np.ndarray) -> np.ndarray:
     """Points (bool) at which the lower hull of whole blocks that follow each other may have a corner: not those above
     the chord of two neighbours in their block. Of all blocks at once: the hulls of thousands of windows then have a few
     points each."""
-    kept = np.arange(len(x))
-    while len(kept) > 2:
-        dx, dy = np.diff(x[kept]), np.diff(y[kept])
-        inner = (block[kept][:-2] == block[kept][2:]) & (dx[:-1] * dy[1:] < dx[1:] * dy[:-1])
-        if np.count_nonzero(inner) <= len(kept) // 50:  # few: the hull of a window drops the rest
+    hull = np.arange(len(x))
+    while len(hull) > 2:
+        dx, dy = np.diff(x[hull]), np.diff(y[hull])
+        inner = (block[hull][:-2] == block[hull][2:]) & (dx[:-1] * dy[1:] < dx[1:] * dy[:-1])
+        if np.count_nonzero(inner) <= len(hull) // 50:  # few: the hull of a window drops the rest
             break
-        kept = kept[np.concatenate([[True], ~inner, [True]])]
+        hull = hull[np.concatenate([[True], ~inner, [True]])]
     out = np.zeros(len(x), bool)
-    out[kept] = True
+    out[hull] = True
     return out
 
 

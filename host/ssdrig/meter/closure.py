@@ -53,7 +53,7 @@ def brackets(
     """Of all stretches that hold at least two energy frames; and Closure.instead.
 
     energies: rows of frames.ENERGY of this rail. The register is 40 bits wide and may wrap between two frames."""
-    found, instead = [], 0
+    pairs, instead = [], 0
     for boot, first_us, last_us, held in stretches:
         mine = energies[
             (energies["boot"] == boot) & (energies["t_us"] >= first_us) & (energies["t_us"] <= last_us + BEHIND_US)
@@ -76,18 +76,18 @@ def brackets(
         power_lsb_W = 3.2 * facts["current_lsb_pA"] * 1e-12
         nominal_s = conversions * facts["conversion_ns"] * 1e-9
         chip_J = float(steps.sum()) * 16 * power_lsb_W
-        found.append(Bracket(int(holds[0]), int(holds[-1]), nominal_s, chip_J, power_lsb_W))
-    return found, instead
+        pairs.append(Bracket(int(holds[0]), int(holds[-1]), nominal_s, chip_J, power_lsb_W))
+    return pairs, instead
 
 
 def closed(
-    found: list[Bracket], instead: int, t_ns: np.ndarray, error_ns: np.ndarray, raw_J: np.ndarray
+    pairs: list[Bracket], instead: int, t_ns: np.ndarray, error_ns: np.ndarray, raw_J: np.ndarray
 ) -> Closure | None:
     """Host against chip, summed over all brackets; None if there is none. t_ns (int64), error_ns, raw_J (float64):
     (brackets, 2) host time of the samples at both ends, its largest error, and Power.raw_J there."""
     host_J = chip_J = corrected_J = nominal_s = seen_s = rounding_J = open_s = 0.0
-    each = np.diff(t_ns)[:, 0].tolist(), (error_ns.sum(axis=1) * 1e-9).tolist(), np.diff(raw_J)[:, 0].tolist()
-    for one, ns, open_here_s, joules in zip(found, *each, strict=True):
+    columns = np.diff(t_ns)[:, 0].tolist(), (error_ns.sum(axis=1) * 1e-9).tolist(), np.diff(raw_J)[:, 0].tolist()
+    for one, ns, open_here_s, joules in zip(pairs, *columns, strict=True):
         seconds = ns * 1e-9
         if seconds <= 0:
             continue

@@ -85,22 +85,24 @@ def rows_of(data: np.ndarray, start: np.ndarray, length: np.ndarray, boot: np.nd
 
 def facts_of(hello: dict | None) -> dict | None:
     """What a hello says of the channel; None: there is none, or it makes no sense."""
-    said = (hello or {}).get("fast")
-    if not isinstance(said, dict) or any(type(said.get(name)) is not int for name in FACTS):
+    facts = (hello or {}).get("fast")
+    if not isinstance(facts, dict) or any(type(facts.get(name)) is not int for name in FACTS):
         return None
-    return said if all(0 < said[name] < MOST_OF_A_FACT for name in FACTS[2:]) else None
+    return facts if all(0 < facts[name] < MOST_OF_A_FACT for name in FACTS[2:]) else None
 
 
 def of_rail(rail: int, rows: np.ndarray, energies: np.ndarray, boots: list, clocks: dict) -> Peaks | None:
     """What the channel saw of a rail (ROWS; frames.ENERGY of the rail; frames.Boot; boot -> clock); None: no board of
     this run has the channel on that rail."""
-    said = [facts_of(boot.hello) for boot in boots]
-    of = [b for b, facts in enumerate(said) if facts and facts["rail"] == rail]
+    facts_of_boots = [facts_of(boot.hello) for boot in boots]
+    of = [b for b, facts in enumerate(facts_of_boots) if facts and facts["rail"] == rail]
     if not of:
         return None
-    facts = said[of[-1]]
+    facts = facts_of_boots[of[-1]]
     assert facts
-    mine = rows[(rows["rail"] == rail) & np.isin(rows["boot"], [b for b in of if b in clocks and said[b] == facts])]
+    mine = rows[
+        (rows["rail"] == rail) & np.isin(rows["boot"], [b for b in of if b in clocks and facts_of_boots[b] == facts])
+    ]
     step_us = facts["step_ns"] / 1000
     counts = mine["peak"] / facts["width"]
     x, y = _compared(rail, mine, energies, boots, step_us)
@@ -174,10 +176,10 @@ def _line(x: np.ndarray, y: np.ndarray, facts: dict) -> tuple[float, float, Fitt
     u_made, spread = GAIN_PART / math.sqrt(3) * made, float(x.std())
     b, u_b = made, u_made
     if spread > 0:
-        found = float(np.mean((x - x.mean()) * (y - y.mean())) / spread**2)
-        rest = y - y.mean() - found * (x - x.mean())
+        slope = float(np.mean((x - x.mean()) * (y - y.mean())) / spread**2)
+        rest = y - y.mean() - slope * (x - x.mean())
         u_found = math.hypot(inl_A / math.sqrt(3), float(rest.std()) / math.sqrt(len(x))) / spread
-        b = (found / u_found**2 + made / u_made**2) / (u_found**-2 + u_made**-2)
+        b = (slope / u_found**2 + made / u_made**2) / (u_found**-2 + u_made**-2)
         u_b = (u_found**-2 + u_made**-2) ** -0.5
     a = float(y.mean() - b * x.mean())
     scatter = float(np.sqrt(np.mean((y - a - b * x) ** 2)))
@@ -187,12 +189,12 @@ def _line(x: np.ndarray, y: np.ndarray, facts: dict) -> tuple[float, float, Fitt
     most_A = apart_A(float(y.mean()))
     seen_A = made * float(x.mean())
     if abs(seen_A - y.mean()) > most_A or scatter > most_A:
-        said = f"it reads {seen_A:.3f} A on average where the sensor reads {y.mean():.3f} A"
+        reading = f"it reads {seen_A:.3f} A on average where the sensor reads {y.mean():.3f} A"
         return (
             a,
             b,
             fitted,
-            f"{said}, and the seconds scatter by {scatter:.3f} A: is its amplifier there, on this shunt?",
+            f"{reading}, and the seconds scatter by {scatter:.3f} A: is its amplifier there, on this shunt?",
         )
     return a, b, fitted, None
 

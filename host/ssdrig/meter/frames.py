@@ -203,8 +203,8 @@ class Decoder:
             (wire.ENERGY, wire.E_T, wire.E_END),
             (wire.PONG, wire.P_T, wire.P_HELD),
         ):
-            here = (kind == which) & (length >= least)
-            tick[here] = _gather(data, start[here] + at, 8)
+            chosen = (kind == which) & (length >= least)
+            tick[chosen] = _gather(data, start[chosen] + at, 8)
         tick[~_sensible(tick)] = -1
         keep, boot = self._boots(records, rows, kind, seq, tick)
         number = self.counts["frames"] + np.arange(len(rows))
@@ -212,18 +212,18 @@ class Decoder:
         known = np.isin(kind, KINDS)
         self.counts["malformed"] += int(np.count_nonzero(keep & ~known))
 
-        here = keep & (kind == wire.SAMPLES)
-        self._samples(records, start[here], length[here], boot[here], number[here], records.t_ns[rows][here])
-        here = keep & (kind == wire.ENERGY)
-        self._energy(data, start[here], length[here], boot[here])
-        if self._kind is Places and (here := keep & (kind == wire.FAST)).any():
-            self._fasts.append(fast.rows_of(data, start[here], length[here], boot[here]))
-        here = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
-        answers = np.zeros(len(here), ANSWERS)
-        answers["token"] = _gather(data, start[here] + wire.P_TOKEN, 4)
-        answers["boot"], answers["tick"], answers["t4_ns"] = boot[here], tick[here], records.t_ns[rows[here]]
-        says = length[here] >= wire.P_END
-        answers["held_us"][says] = _gather(data, start[here[says]] + wire.P_HELD, 4)
+        chosen = keep & (kind == wire.SAMPLES)
+        self._samples(records, start[chosen], length[chosen], boot[chosen], number[chosen], records.t_ns[rows][chosen])
+        chosen = keep & (kind == wire.ENERGY)
+        self._energy(data, start[chosen], length[chosen], boot[chosen])
+        if self._kind is Places and (chosen := keep & (kind == wire.FAST)).any():
+            self._fasts.append(fast.rows_of(data, start[chosen], length[chosen], boot[chosen]))
+        chosen = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
+        answers = np.zeros(len(chosen), ANSWERS)
+        answers["token"] = _gather(data, start[chosen] + wire.P_TOKEN, 4)
+        answers["boot"], answers["tick"], answers["t4_ns"] = boot[chosen], tick[chosen], records.t_ns[rows[chosen]]
+        says = length[chosen] >= wire.P_END
+        answers["held_us"][says] = _gather(data, start[chosen[says]] + wire.P_HELD, 4)
         self._answers = np.concatenate([self._answers, answers])
 
     def _boots(self, records, rows, kind, seq, tick) -> tuple[np.ndarray, np.ndarray]:
@@ -244,11 +244,11 @@ class Decoder:
                     reset = i
                     break
             end = n if reset is None else reset
-            kept = seq[at:end][keep[at:end]]
-            if len(kept):
-                steps = np.diff(kept, prepend=self._last_seq if self._last_seq >= 0 else kept[0] - 1)
+            numbers = seq[at:end][keep[at:end]]
+            if len(numbers):
+                steps = np.diff(numbers, prepend=self._last_seq if self._last_seq >= 0 else numbers[0] - 1)
                 self.counts["frames_lost"] += int((steps - 1).sum())
-                self._last_seq = int(kept[-1])
+                self._last_seq = int(numbers[-1])
             self._highest_seq, self._latest_us = int(highest[end - at]), int(latest[end - at])
             if reset is not None:
                 resets.append(reset)
@@ -296,7 +296,7 @@ class Decoder:
         if hello.get("protocol") != wire.PROTOCOL:
             return
         self.counts["malformed"] += sum(
-            bool(facts.get("calibration")) and not calibration.kept(facts) for facts in rails.values()
+            bool(facts.get("calibration")) and not calibration.of_rail(facts) for facts in rails.values()
         )
         if self.boots[-1].boot not in (None, boot):
             self._new_boot()
@@ -316,17 +316,17 @@ class Decoder:
         start, boot, number, n, arrival_ns = (a[whole] for a in (start, boot, number, n, arrival_ns))
         rails = data[start + wire.S_RAIL]
         for rail in np.unique(rails).tolist():
-            here = rails == rail
-            at, count = start[here], n[here]
+            own = rails == rail
+            at, count = start[own], n[own]
             config, t0_us = data[at + wire.S_CONFIG].astype(np.int64), _gather(data, at + wire.S_T0, 8)
             missed, index = _gather(data, at + wire.S_MISSED, 4), _gather(data, at + wire.S_INDEX, 4)
-            head, first = (number[here], boot[here], config, count, missed, index, arrival_ns[here]), at + wire.S_FIRST
-            found: Frames | Places
+            head, first = (number[own], boot[own], config, count, missed, index, arrival_ns[own]), at + wire.S_FIRST
+            frames: Frames | Places
             if self._kind is Places:
-                found = Places(*head, t0_us, first + records.place)
+                frames = Places(*head, t0_us, first + records.place)
             else:
-                found = Frames(*head, *decode_samples(data, first, count, t0_us))
-            self._rails.setdefault(rail, []).append(found)
+                frames = Frames(*head, *decode_samples(data, first, count, t0_us))
+            self._rails.setdefault(rail, []).append(frames)
 
     def _energy(self, data, start, length, boot) -> None:
         whole = length == wire.E_END

@@ -143,7 +143,7 @@ def combined(p: Sequence[float]) -> float:
     """The p-value of two independent looks together (Fisher)."""
     if len(p) == 1:
         return p[0]
-    product = math.prod(max(each, 1e-300) for each in p)
+    product = math.prod(max(value, 1e-300) for value in p)
     terms = [1.0]
     for k in range(1, len(p)):
         terms.append(terms[-1] * -math.log(product) / k)
@@ -152,27 +152,27 @@ def combined(p: Sequence[float]) -> float:
 
 def fits(looks: Sequence[Look], limit: float) -> bool:
     """Whether one rail shows the signature by its tries, by chance with at most `limit`, whatever chances it had."""
-    counted = [each for each in looks if each.p is not None][:LOOKS]
-    if _passes([each.p if each.steps else None for each in counted], limit):
+    counted = [item for item in looks if item.p is not None][:LOOKS]
+    if _passes([test.p if test.steps else None for test in counted], limit):
         return True
-    asked = [1.0 if each.p_asked is None else each.p_asked for each in looks[:TRIES]]
+    asked = [1.0 if test.p_asked is None else test.p_asked for test in looks[:TRIES]]
     return any(combined(asked[:n]) <= limit * SPENT_ASKED for n in range(1, len(asked) + 1))
 
 
 def could_fit(looks: Sequence[Look], limit: float) -> bool:
     """Whether these looks had slots enough that a perfect fit would have counted."""
-    return _passes([each.p and 1 / math.comb(each.bursts + each.rests, each.bursts) for each in looks], limit)
+    return _passes([test.p and 1 / math.comb(test.bursts + test.rests, test.bursts) for test in looks], limit)
 
 
 def _passes(p: Sequence[float | None], limit: float) -> bool:
-    known = [each for each in p if each is not None]
+    known = [chance for chance in p if chance is not None]
     chances = [*p[:LOOKS], *[None] * (LOOKS - len(p)), combined(known) if len(known) > 1 else None]
-    return any(each is not None and each <= limit * share for each, share in zip(chances, SPENT, strict=True))
+    return any(chance is not None and chance <= limit * share for chance, share in zip(chances, SPENT, strict=True))
 
 
 def few(looks: Sequence[Look]) -> bool:
     """Whether too few slots of a try count, at each rail."""
-    return all(each.p is None for each in looks)
+    return all(test.p is None for test in looks)
 
 
 def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, str]:
@@ -183,16 +183,16 @@ def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, s
         return PAIRED, ""
     if few(looks[-1]):
         return UNKNOWN, looks[-1][0].why
-    of_rails = [*zip(*[each for each in looks if not few(each)], strict=True)]
-    last = [each for each in looks[-1] if each.decides]
+    of_rails = [*zip(*[test for test in looks if not few(test)], strict=True)]
+    last = [test for test in looks[-1] if test.decides]
     if not last:
         return UNKNOWN, looks[-1][0].why
     if not all(could_fit(of_rail, ALPHA / rails) for of_rail in of_rails):
-        counts = "; ".join(f"{each.bursts} and {each.rests}" for each in last)
+        counts = "; ".join(f"{test.bursts} and {test.rests}" for test in last)
         return UNKNOWN, f"too few bursts and rests count for a signature to be told from chance ({counts})"
-    if busy and all(each.noisy for each in last):
+    if busy and all(test.noisy for test in last):
         return UNKNOWN, "the drive may be at work by itself, and that hides the bursts"
-    best = max(last, key=lambda each: each.correlation or -1.0)
+    best = max(last, key=lambda item: item.correlation or -1.0)
     chance = f"correlation {best.correlation:.2f}, p {best.p:.2g}, step {1e3 * (best.step_W or 0):.3g} mW"
     return (NOT_PAIRED, f"bursts of {size(best.rate_Bps)}/s on the drive do not show on the rig's rails ({chance})")
 
@@ -227,16 +227,16 @@ def without_power(event: dict, why: str) -> dict:
         return event
     if event["kind"] == "quiet":
         return {**event, **dict.fromkeys(OF_QUIET), "reached": False, "why": why}
-    found = _nulled(event)
+    reduced = _nulled(event)
     if isinstance(event.get("fall"), Mapping):
-        found |= {"fall": None, "fall_why": why}
-    return event if found == event else found | {"power_why": why}
+        reduced |= {"fall": None, "fall_why": why}
+    return event if reduced == event else reduced | {"power_why": why}
 
 
 def _nulled(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: None if str(key).endswith(MEASURED) else _nulled(each) for key, each in value.items()}
-    return [_nulled(each) for each in value] if isinstance(value, list) else value
+        return {key: None if str(key).endswith(MEASURED) else _nulled(item) for key, item in value.items()}
+    return [_nulled(item) for item in value] if isinstance(value, list) else value
 
 
 def _error_of_median_W(values: "np.ndarray") -> float:

@@ -98,15 +98,15 @@ class Stream:
     """One rail of a run: what its frames say, and the pieces of its samples. `file`: descriptor of rig.bin."""
 
     def __init__(self, file: int, decoder: Decoder, rail: int):
-        found: Places = decoder.frames(rail)
+        places: Places = decoder.frames(rail)
         self._file, self._boots, self.rail = file, decoder.boots, rail
-        known = power.explained(found, self._boots, rail)
-        self._places = found if known.all() else found.only(known)
+        known = power.explained(places, self._boots, rail)
+        self._places = places if known.all() else places.only(known)
         self._layout = power.layout(self._places, self._boots)
         bounds = [*self._layout.starts.tolist(), len(self._places.n)]
         self._segments = list(zip(bounds[:-1], bounds[1:], strict=True))  # frames from and to
         self.samples = int(self._places.n.sum())
-        self.counts = {**decoder.counts, "unconverted": int(found.n[~known].sum()), "missed": self._layout.missed}
+        self.counts = {**decoder.counts, "unconverted": int(places.n[~known].sum()), "missed": self._layout.missed}
         self._clocks: dict[int, clock.ClockMap] = {}
         self._bounds_us = [(int(self._samples(a, a + 1)[0][0]), self._last_us(z)) for a, z in self._segments]
 
@@ -123,15 +123,15 @@ class Stream:
 
     def error_ns(self, t_ns: np.ndarray) -> np.ndarray:
         """The largest error of the clock at host times (int64); beyond all samples that of the nearest."""
-        found = [(np.zeros(0, np.int64), np.zeros(0))]
+        bounds = [(np.zeros(0, np.int64), np.zeros(0))]
         for (a, _), bounds_us in zip(self._segments, self._bounds_us, strict=True):
             boot = int(self._places.boot[a])
             fitted = self._clocks[boot]
             knots_us = np.round(fitted.tick_us[1:-1]).astype(np.int64) + fitted.base_us
             inner = knots_us[(knots_us > bounds_us[0]) & (knots_us < bounds_us[1])]
             ticks = np.concatenate([bounds_us[:1], inner, bounds_us[1:]]).astype(np.int64)
-            found.append((fitted.t_ns(ticks), fitted.bound_ns(ticks) + clock.late_ns(self._boots[boot].hello)))
-        at_ns, errors = (np.concatenate(of) for of in zip(*found))
+            bounds.append((fitted.t_ns(ticks), fitted.bound_ns(ticks) + clock.late_ns(self._boots[boot].hello)))
+        at_ns, errors = (np.concatenate(of) for of in zip(*bounds))
         if not len(at_ns):
             return np.zeros(len(t_ns))
         at_ns = np.maximum.accumulate(at_ns)
@@ -180,9 +180,9 @@ class Stream:
             np.maximum.accumulate(t_ns, out=t_ns)
         own = slice(*np.searchsorted(layout.broken, (a, z)))
         broken = layout.first[layout.broken[own]] - number + behind
-        told = broken, layout.lost[own], np.array([layout.first[first] - number + behind]), period
-        J, (at, lost, dark_ns, filled_J) = power.running_J(t_ns, P, *told)
-        raw_J = J if raw_P is P else power.running_J(t_ns, raw_P, *told)[0]
+        breaks = broken, layout.lost[own], np.array([layout.first[first] - number + behind]), period
+        J, (at, lost, dark_ns, filled_J) = power.running_J(t_ns, P, *breaks)
+        raw_J = J if raw_P is P else power.running_J(t_ns, raw_P, *breaks)[0]
         if lead:
             raw_J = raw_J + (lead[4] - raw_J[0])
             J += lead[3] - J[0]

@@ -72,9 +72,9 @@ class Power:
     @property
     def facts(self) -> dict:
         """The rail's entry of the last hello that named it."""
-        found = last_facts(self.boots, self.rail)
-        assert found
-        return found
+        last = last_facts(self.boots, self.rail)
+        assert last
+        return last
 
     def uncertainty_W(self, watts: float) -> float:
         """Expanded uncertainty (k = 2, about 95 %) of the mean power of the whole run, from the rail's calibration or,
@@ -402,6 +402,6 @@ def closure(power: Power, energies: np.ndarray) -> Closure | None:
             return np.where(there >= a, there, -1), power.index[there]
 
         stretches.append(Stretch(b, int(power.t_us[a]), int(power.t_us[z - 1]), holds))
-    found, instead = brackets(stretches, energies, power.rail, power.boots)
-    at = np.array([(one.first, one.last) for one in found], np.int64).reshape(-1, 2)
-    return closed(found, instead, power.t_ns[at], power.err_ns[at].astype(float), power.raw_J[at])
+    pairs, instead = brackets(stretches, energies, power.rail, power.boots)
+    at = np.array([(one.first, one.last) for one in pairs], np.int64).reshape(-1, 2)
+    return closed(pairs, instead, power.t_ns[at], power.err_ns[at].astype(float), power.raw_J[at])

@@ -84,18 +84,18 @@ def read(path: Path, chosen: dict[str, Column], voltage: float | None = None) ->
         raise UsageError(f"a recording at {path}", error.strerror or str(error), "name another file") from error
 
 
-def _checked(found: Recording, path: Path) -> Recording:
+def _checked(recording: Recording, path: Path) -> Recording:
     """Raises UsageError where there is no power in it, or its times do not rise."""
-    for rail in found.rails:
+    for rail in recording.rails:
         if len(rail.t_ns) < 2:
             raise UsageError(f"samples of {rail.name} in {path}", f"{len(rail.t_ns)}", "record for longer")
         back = np.flatnonzero(np.diff(rail.t_ns) <= 0)
         if len(back):
             seen = f"sample {int(back[0]) + 2} at or before the one before it"
             raise UsageError(f"times that rise in {path}", seen, "take a part of the recording in which they do")
-    if not found.rails:
+    if not recording.rails:
         raise UsageError(f"volts and amperes, or watts, in {path}", "none", DO)
-    return found
+    return recording
 
 
 def thinned(t_ns: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -303,8 +303,8 @@ def _ppk2(path: Path, voltage: float | None) -> Recording:
     do = "save it again in the Power Profiler, or export a CSV"
     try:
         with zipfile.ZipFile(path) as archive:
-            found = json.loads(archive.read("metadata.json"))["metadata"]
-            rate, start_ms = float(found["samplesPerSecond"]), float(found.get("startSystemTime") or 0)
+            metadata = json.loads(archive.read("metadata.json"))["metadata"]
+            rate, start_ms = float(metadata["samplesPerSecond"]), float(metadata.get("startSystemTime") or 0)
             if not 0 < rate <= 1e6:
                 raise ValueError(f"{rate} samples/s")
             many = max(1, int(np.ceil(rate / MOST_RATE)))

@@ -90,8 +90,8 @@ class Reduced:
 
     def extremes_W(self, edges_ns, of_sum: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest power in each step, of this rail or of the sum; not-a-number where there is none."""
-        found = self.sum_W if of_sum else self.own_W
-        return self._over(np.fmin, found.lowest, edges_ns), self._over(np.fmax, found.highest, edges_ns)
+        extremes = self.sum_W if of_sum else self.own_W
+        return self._over(np.fmin, extremes.lowest, edges_ns), self._over(np.fmax, extremes.highest, edges_ns)
 
     def _at(self, edges_ns) -> np.ndarray:
         return _places_of(self.edges_ns, edges_ns)
@@ -122,12 +122,12 @@ class Asked(NamedTuple):
         return cls(edges, np.full(len(edges), float(error_ns)))
 
     @classmethod
-    def together(cls, each: Iterable["Asked"]) -> "Asked":
+    def together(cls, lists: Iterable["Asked"]) -> "Asked":
         """Of one edge that several ask for the largest error."""
-        each = [cls.of([]), *each]
-        t_ns, which = np.unique(np.concatenate([one.t_ns for one in each]), return_inverse=True)
+        lists = [cls.of([]), *lists]
+        t_ns, which = np.unique(np.concatenate([one.t_ns for one in lists]), return_inverse=True)
         error_ns = np.zeros(len(t_ns))
-        np.maximum.at(error_ns, which, np.concatenate([one.error_ns for one in each]))
+        np.maximum.at(error_ns, which, np.concatenate([one.error_ns for one in lists]))
         return cls(t_ns, error_ns)
 
 
@@ -173,25 +173,29 @@ def seconds_with_samples(run: str | os.PathLike) -> list[np.ndarray]:
     """Of each rail of the rig the seconds (int64, of CLOCK_MONOTONIC, rising) that have a sample. Raises what
     samples.load_rails raises."""
     decoder, _, clocks = heads(run)
-    numbers, found = samples.rails_of(decoder), []
+    numbers, seconds_of = samples.rails_of(decoder), []
     samples.need_some(run, decoder, any(len(decoder.frames(rail).n) for rail in numbers))  # there may be no file
     with open(Path(run) / "rig.bin", "rb") as file:
         for rail in numbers:
             stream = Stream(file.fileno(), decoder, rail)
             stream.fit(clocks)
             of = [np.unique(piece.t_ns[1:] // samples.SECOND_NS) for piece in stream.pieces()]
-            found.append(np.unique(np.concatenate([np.empty(0, np.int64), *of])))
-    samples.need_some(run, decoder, any(len(of) for of in found))
-    return found
+            seconds_of.append(np.unique(np.concatenate([np.empty(0, np.int64), *of])))
+    samples.need_some(run, decoder, any(len(of) for of in seconds_of))
+    return seconds_of
 
 
 def load_rails(
-    run: str | os.PathLike, edges_ns, found: Heads | None = None, watch: Watch | None = None, timed: Asked | None = None
+    run: str | os.PathLike,
+    edges_ns,
+    loaded: Heads | None = None,
+    watch: Watch | None = None,
+    timed: Asked | None = None,
 ) -> list[Reduced]:
     """Every rail of the rig, ordered by number, for these edges (int64 host ns, in any order) and those that are
     `timed`. found: heads() of the run, where they have been read. watch: is given what it wants to keep of the samples.
     Raises what samples.load_rails raises."""
-    decoder, short, clocks = found or heads(run)
+    decoder, short, clocks = loaded or heads(run)
     numbers = samples.rails_of(decoder)
     timed = Asked.together([timed] if timed else [])
     edges, made = np.unique(np.concatenate([np.asarray(edges_ns, np.int64), timed.t_ns])), []

@@ -17,12 +17,12 @@ Test = Callable[[object], str | None]  # what is wrong with it
 def document(body: bytes) -> dict:
     """A JSON object. ValueError: it is none, or holds numbers that are none."""
     try:
-        found = json.loads(body, parse_constant=_finite, parse_float=_finite)
+        parsed = json.loads(body, parse_constant=_finite, parse_float=_finite)
     except RecursionError:
         raise ValueError("JSON that is nested too deeply") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise ValueError("JSON that is no object")
-    return found
+    return parsed
 
 
 def _finite(text: str) -> float:
@@ -38,18 +38,18 @@ def answer(kind: int, body: bytes) -> dict:
         raise ValueError(f"{chr(kind)} of {len(body)} bytes")
     if kind not in FORMS:
         return {}
-    found, letter = document(body), chr(kind)
-    other = kind == wire.HELLO and type(found.get("protocol")) is int and found["protocol"] != wire.PROTOCOL
-    if not other and (wrong := FORMS[kind](found)):
+    fields, letter = document(body), chr(kind)
+    other = kind == wire.HELLO and type(fields.get("protocol")) is int and fields["protocol"] != wire.PROTOCOL
+    if not other and (wrong := FORMS[kind](fields)):
         raise ValueError(f"{letter} with {wrong}")
-    return found
+    return fields
 
 
 def is_whole(kind: int, body: bytes) -> bool:
     """Whether a body has the length that a frame of its kind has; of one that is text, or unknown: yes."""
     if kind in _HEADS:
-        head, place, each = _HEADS[kind]
-        return len(body) >= head.size and len(body) == head.size + each * head.unpack_from(body)[place]
+        head, place, size = _HEADS[kind]
+        return len(body) >= head.size and len(body) == head.size + size * head.unpack_from(body)[place]
     return len(body) == _LENGTHS.get(kind, len(body))
 
 
@@ -100,7 +100,7 @@ def _rows(test: Test, least: int = 0) -> Test:
     def rows(it: object) -> str | None:
         if not isinstance(it, list) or len(it) < least:
             return _shown(it)
-        return next((f"[{n}] {wrong}" for n, each in enumerate(it) if (wrong := test(each))), None)
+        return next((f"[{n}] {wrong}" for n, item in enumerate(it) if (wrong := test(item))), None)
 
     return rows
 

@@ -200,12 +200,12 @@ class Together:
         self._waiting.setdefault(second.t_ns, {})[rail] = second
         if len(self._waiting[second.t_ns]) < len(rails):
             return None
-        each = self._waiting.pop(second.t_ns).values()
+        parts = self._waiting.pop(second.t_ns).values()
         self._waiting = {
             t_ns: there for t_ns, there in self._waiting.items() if t_ns > second.t_ns
         }  # a rail has left these out
-        total = {name: sum(getattr(one, name) for one in each) for name in ("p_mean_W", "energy_J", "samples", "lost")}
-        return {"t_ns": second.t_ns, **total, "rails": len(each), "t_err_ns": max(one.t_err_ns for one in each)}
+        total = {name: sum(getattr(one, name) for one in parts) for name in ("p_mean_W", "energy_J", "samples", "lost")}
+        return {"t_ns": second.t_ns, **total, "rails": len(parts), "t_err_ns": max(one.t_err_ns for one in parts)}
 
 
 class Follower:

@@ -41,22 +41,22 @@ def accuracy(text: str) -> list[dict[str, Any]]:
     for statement in filter(str.strip, re.split(r"[,;]", text)):
         head, colon, rest = statement.partition(":")
         of = head.strip() if colon else "W"
-        found: dict[str, Any] = {"of": of, "percent": 0.0, "V": 0.0, "A": 0.0, "W": 0.0}
+        limit: dict[str, Any] = {"of": of, "percent": 0.0, "V": 0.0, "A": 0.0, "W": 0.0}
         for part in (rest if colon else statement).replace("±", "").split("+"):
             number = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(%|ppm|\w{1,2})\s*(?:of reading)?\s*", part)
             value = float(number[1]) if number else 0.0
             unit = number[2] if number else ""
             known = next((q for q, units in (("V", VOLTS), ("A", AMPERES), ("W", WATTS)) if unit in units), None)
             if unit in ("%", "ppm"):
-                found["percent"] += value if unit == "%" else value / 1e4
+                limit["percent"] += value if unit == "%" else value / 1e4
             elif known:
-                found[known] += value * float({"V": VOLTS, "A": AMPERES, "W": WATTS}[known][unit])
+                limit[known] += value * float({"V": VOLTS, "A": AMPERES, "W": WATTS}[known][unit])
             else:
                 raise UsageError("an accuracy of percents and fixed amounts", repr(part.strip()), do)
-        if of not in ("V", "A", "W") or (of != "W" and any(found[q] for q in "VAW" if q != of)):
+        if of not in ("V", "A", "W") or (of != "W" and any(limit[q] for q in "VAW" if q != of)):
             raise UsageError("an accuracy of V, A or W in its own unit", repr(statement.strip()), do)
-        out.append(found)
-    stated = {found["of"] for found in out}
+        out.append(limit)
+    stated = {term["of"] for term in out}
     if len(stated) < len(out) or not (stated == {"W"} or stated == {"V", "A"}):
         raise UsageError("an accuracy of the power, or of both V and A", repr(text), do)
     return out
@@ -146,10 +146,10 @@ def _limits(stated: Sequence[dict] | None, rail: Any) -> dict[str, Any]:
     most_V = float(np.abs(rail.V).max())
     most_A = float(np.abs(rail.W).max()) / max(most_V, LEAST_V)
     out = {}
-    for found in stated:
-        own = found[found["of"]]
-        fixed = found["A"] * most_V + found["V"] * most_A + own if found["of"] == "W" else own
-        out[found["of"]] = [[ANY, found["percent"], fixed]]
+    for term in stated:
+        own = term[term["of"]]
+        fixed = term["A"] * most_V + term["V"] * most_A + own if term["of"] == "W" else own
+        out[term["of"]] = [[ANY, term["percent"], fixed]]
     return out
 
 
@@ -158,16 +158,16 @@ def limits_words(stated: Sequence[dict] | None) -> str:
     if not stated:
         return "not stated"
 
-    def one(found: dict) -> str:
-        parts = [f"{found['percent']:g} %"] + [f"{found[q]:g} {q}" for q in "VAW" if found[q]]
-        return f"{found['of']} ±({' + '.join(parts)})"
+    def one(limit: dict) -> str:
+        parts = [f"{limit['percent']:g} %"] + [f"{limit[q]:g} {q}" for q in "VAW" if limit[q]]
+        return f"{limit['of']} ±({' + '.join(parts)})"
 
     return ", ".join(map(one, stated))
 
 
 def parse_offset(text: str) -> int:
     """UTC in ns of an option such as 2026-11-28T10:00:00Z. Raises UsageError."""
-    found = columns.utc_ns(text)
-    if found is None:
+    utc_ns = columns.utc_ns(text)
+    if utc_ns is None:
         raise UsageError("a time such as 2026-11-28T10:00:00.5Z", repr(text), "correct it")
-    return found
+    return utc_ns

@@ -9,26 +9,26 @@ DO = "take the drive off, find out why, then ./ssdrig rig on and rig clear; limi
 
 def read(body: bytes) -> dict:
     """The fields of a T frame. ValueError, KeyError, TypeError: it is none."""
-    said = {key: value for key, value in document(body).items() if key in KEYS}
-    if said["quantity"] not in ("A", "V") or not isinstance(said["rail"], int):
-        raise ValueError(f"a trip of {said['quantity']!r}")
-    error(said)
-    return said
+    event = {key: value for key, value in document(body).items() if key in KEYS}
+    if event["quantity"] not in ("A", "V") or not isinstance(event["rail"], int):
+        raise ValueError(f"a trip of {event['quantity']!r}")
+    error(event)
+    return event
 
 
-def in_words(said: dict) -> str:
+def in_words(event: dict) -> str:
     """What was seen, and whether the rail is open now."""
-    unit = said["quantity"]
-    seen = f"{said[f'seen_m{unit}'] / 1000:.3f} {unit}"
-    lasted = f" for {said['over_us'] / 1000:.1f} ms" if said.get("over_us") is not None else ""
-    done = "the rig has opened it" if said["opened_us"] is not None else "it has no switch and is STILL ON"
-    return f"{seen} on rail {said['rail']}{lasted}; {done}"
+    unit = event["quantity"]
+    seen = f"{event[f'seen_m{unit}'] / 1000:.3f} {unit}"
+    lasted = f" for {event['over_us'] / 1000:.1f} ms" if event.get("over_us") is not None else ""
+    done = "the rig has opened it" if event["opened_us"] is not None else "it has no switch and is STILL ON"
+    return f"{seen} on rail {event['rail']}{lasted}; {done}"
 
 
-def error(said: dict) -> RailTripped:
-    unit = said["quantity"]
-    limit = f"at most {said[f'limit_m{unit}'] / 1000:g} {unit} on rail {said['rail']}"
-    return RailTripped(limit, in_words(said), DO)
+def error(event: dict) -> RailTripped:
+    unit = event["quantity"]
+    limit = f"at most {event[f'limit_m{unit}'] / 1000:g} {unit} on rail {event['rail']}"
+    return RailTripped(limit, in_words(event), DO)
 
 
 def refuse(hello: dict) -> None:

@@ -202,7 +202,7 @@ def _volts(rail: dict, chip: chips.Limits, volts: float) -> list[Term]:
         Term("bus gain, drift", gain_per_C * TEMPERATURE_C / 3),
         Term("bus, last digit", rail["vbus_lsb_nV"] * 1e-9 / math.sqrt(12)),
     ]
-    stored = calibration.kept(rail).get("V")
+    stored = calibration.of_rail(rail).get("V")
     if stored:
         return out + _calibrated(stored, "V", volts)
     return out + [
@@ -215,7 +215,7 @@ def _volts(rail: dict, chip: chips.Limits, volts: float) -> list[Term]:
 def _amperes(rail: dict, chip: chips.Limits, amperes: float, volts: float) -> list[Term]:
     """Terms of the current, in A."""
     ohm = rail["shunt_uOhm"] * 1e-6
-    stored = calibration.kept(rail).get("I")
+    stored = calibration.of_rail(rail).get("I")
     warm_C = SHUNT_C_PER_W * ohm * abs(amperes**2 - (stored["r2_n"] * 1e-9) ** 2 if stored else amperes**2)
     emf_V = (rail.get("shunt_emf_nV_per_C") or EMF_nV_PER_C) * 1e-9 * EMF_C
     moments = 1.0  # at which the shunt's ends are differently warm: now, and at the points of a calibration

@@ -394,7 +394,7 @@ def _steady_so_far(last: Mapping[str, Mapping]) -> Item:
 
 def _stored(rail: Mapping) -> dict:
     try:
-        stored = calibration.kept(dict(rail))
+        stored = calibration.of_rail(dict(rail))
     except (AttributeError, ArithmeticError):  # nothing that a board of ours reports
         return {}
     return {key: one for key, one in stored.items() if isinstance(one, Mapping)}

@@ -73,7 +73,7 @@ def guided(
     """The new calibration object of a rail, with the old values of the quantities not measured now. `ask` shows a
     prompt and returns the input. resistor: what I is calibrated by, instead of an ammeter. Raises UsageError (figures
     that make no calibration), RigError (a reading that never holds still)."""
-    stored = dict(calibration.kept(session.rail(rail)))
+    stored = dict(calibration.of_rail(session.rail(rail)))
     chosen = [{"R": LEADS}.get(letter, letter) for letter in quantities]
     steps, number = sum(len(STEPS[quantity]) - 1 for quantity in chosen), 0
     if resistor:
@@ -150,7 +150,7 @@ def from_figures(figures: dict, rail: dict, serial: str, say: Callable[[str], No
     {"V": {"meter": {"name", "percent", "fixed", "digit"}, "points": [{"rig", "rig_u", "meter", "exact"}, ...]}, "I":
     ...} in V and A; two points make the line, more are checks. "lead": the same in V, each point with the rig's "A"
     too, without and with a load. All of the rig's are before calibration. Raises UsageError."""
-    stored = dict(calibration.kept(rail))
+    stored = dict(calibration.of_rail(rail))
     try:
         for quantity in [name for name in (*UNITS, LEADS) if name in figures]:
             given = figures[quantity]

@@ -95,7 +95,7 @@ def row_of(reading: Reading) -> tuple[dict, Mean]:
     watts, span_s = volts * amperes, float(reading.t_ns[-1] - reading.t_ns[0]) * 1e-9
     mean = Mean(rail, float(volts.mean()), float(watts.mean()), len(watts), float(watts.std()))
     uncertainty_W = expanded_W([mean])
-    stored = calibration.kept(rail)
+    stored = calibration.of_rail(rail)
     clipped = power.clipped_in(reading.t_ns[0], reading.t_ns[-1] + 1)[0]
     return {
         "rail": rail["rail"],
@@ -126,7 +126,7 @@ def row_of(reading: Reading) -> tuple[dict, Mean]:
 
 def complaints(row: dict, reading: Reading, serial: str | None) -> Iterator[str]:
     """Warnings about a rail."""
-    rail, number, stored = reading.rail, row["rail"], calibration.kept(reading.rail)
+    rail, number, stored = reading.rail, row["rail"], calibration.of_rail(reading.rail)
     if row["clipped"]:
         yield (
             f"rail {number}: {row['clipped']} of {row['samples']} samples are at the sensor's limit: its mean and peaks"

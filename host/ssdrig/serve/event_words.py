@@ -132,7 +132,7 @@ def rig(hello: dict) -> dict:
 def _calibrated(rail: dict) -> dict[str, str]:
     """When each quantity of a rail was calibrated, of a calibration that is applied."""
     try:
-        stored = calibration.kept(rail)
+        stored = calibration.of_rail(rail)
     except (AttributeError, ArithmeticError):  # not from one of our boards
         return {}
     quantities = {quantity: stored.get(quantity) for quantity in ("V", "I", "lead")}

@@ -199,11 +199,11 @@ class Line:
             parts.append(self.rest)
             self.rest = b""
         parts = [part for part in parts if part]
-        found: list[tuple[tuple[int, bytes, int], Frame | None]] = []
+        pieces: list[tuple[tuple[int, bytes, int], Frame | None]] = []
         for part, payload in zip(parts, payloads(parts)):
             if payload is None:
-                found.append(((rigbin.DAMAGE, part[:DAMAGE_KEPT], t_ns), None))
+                pieces.append(((rigbin.DAMAGE, part[:DAMAGE_KEPT], t_ns), None))
             else:
                 frame = (*_HEAD.unpack_from(payload), payload[wire.BODY :])
-                found.append(((rigbin.FRAME, payload, t_ns), frame))
-        return found
+                pieces.append(((rigbin.FRAME, payload, t_ns), frame))
+        return pieces

@@ -114,15 +114,15 @@ def none_found(root: str | Path, ports: list[Port]) -> RigError:
 
 def boot_roms(root: str | Path = "/") -> list[tuple[str, str, str]]:
     """(chip, MicroPython build, name of the disk) of the boards on USB that wait for a UF2 file."""
-    found = []
+    roms = []
     for device in sorted((Path(root) / "sys/bus/usb/devices").glob("*")):
         try:
             vid, pid = (int((device / name).read_text(), 16) for name in ("idVendor", "idProduct"))
         except (OSError, ValueError):
             continue
         if vid == RASPBERRY_PI and pid in BOOT_ROM:
-            found.append(BOOT_ROM[pid])
-    return found
+            roms.append(BOOT_ROM[pid])
+    return roms
 
 
 def remote(port: str) -> str | None:

@@ -264,10 +264,10 @@ class Rig:
         of_boot = lambda: boot in (None, (self._hello or {}).get("boot"))
         self._until(lambda: any(k in answers for k, _ in self._answers) or not of_boot(), timeout_s, expected)
         with self._news:
-            found = [answer for answer in self._answers if answer[0] in answers]
-        if not found:
+            matching = [answer for answer in self._answers if answer[0] in answers]
+        if not matching:
             raise RigError(expected, "a board that was reset meanwhile", "repeat")
-        return found[0]
+        return matching[0]
 
     def await_us(self, t_us: int, timeout_s: float = 10.0) -> int:
         """Wait until the board's time is t_us or later; its time then, us. A busy machine, or a crystal, may let the
@@ -318,9 +318,9 @@ class Rig:
 
     def _arrived(self, data: bytes, t_ns: int) -> None:
         """Journal what came, then account for it. What comes in doubt is held until the board is known."""
-        found = self._line.split(data, t_ns)
+        pieces = self._line.split(data, t_ns)
         with self._news:
-            taken = self._proven(found)
+            taken = self._proven(pieces)
             if taken:
                 self._book.record_all([row for row, _ in taken])
             for _, frame in taken:
@@ -335,20 +335,20 @@ class Rig:
             self._news.notify_all()
 
     def _proven(
-        self, found: list[tuple[tuple[int, bytes, int], Frame | None]]
+        self, pieces: list[tuple[tuple[int, bytes, int], Frame | None]]
     ) -> list[tuple[tuple[int, bytes, int], Frame | None]]:
         """What of `found`, and of what was held before, is of the board of the run. The rest is held; of another board
         nothing is."""
         proven = []
-        for each in found:
-            if frame := each[1]:
+        for piece in pieces:
+            if frame := piece[1]:
                 kind, seq, body = frame
                 if seq < self._in_seq and self._board:
                     self._doubt()  # a reset, or a repeated frame
                 self._in_seq = seq
                 if kind == wire.HELLO and self._exchanged is None:
                     self._identify(body)
-            self._held.append(each)
+            self._held.append(piece)
             if self._exchanged:
                 self._held.clear()
             elif not self._in_doubt:

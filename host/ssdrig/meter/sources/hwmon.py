@@ -62,9 +62,9 @@ class Hwmon:
         return meter.Clock(self._bound_ns)
 
     def blocks(self) -> Iterator[meter.Block]:
-        each = [meter.polled(n, 1 / self._rate_Hz, channel.read) for n, channel in enumerate(self._channels)]
+        streams = [meter.polled(n, 1 / self._rate_Hz, channel.read) for n, channel in enumerate(self._channels)]
         while True:
-            for readings in each:
+            for readings in streams:
                 yield next(readings)
 
     def close(self) -> None:
@@ -74,13 +74,13 @@ class Hwmon:
 def channels(folder: Path, chip: str, nominal_V: float | None) -> list[Channel]:
     """The supply lines of a sensor. Of an INA2xx in1 is the bus and in0 the shunt."""
     files = {path.name: path for path in folder.iterdir() if path.name.endswith("_input")}
-    found = []
+    out = []
     for number in sorted(int(m[1]) for name in files if (m := re.fullmatch(r"(?:curr|power)(\d+)_input", name))):
         label = folder / f"power{number}_label"
         name = label.read_text().strip() if label.exists() else f"{chip} {number}"
-        if all(of.name != name for of in found):
-            found.append(Channel(name, [files.get(f"{kind}{number}_input") for kind in UNITS], nominal_V))
-    return found
+        if all(of.name != name for of in out):
+            out.append(Channel(name, [files.get(f"{kind}{number}_input") for kind in UNITS], nominal_V))
+    return out
 
 
 def accuracy(folder: Path, chip: str) -> meter.Accuracy:
@@ -112,12 +112,12 @@ def opened(rest: str) -> Hwmon:
 
 
 def _parts(rest: str) -> tuple[Path, float, float | None]:
-    found = parts(rest, "hwmon", ROOT)
-    path = found[0]
+    options = parts(rest, "hwmon", ROOT)
+    path = options[0]
     if not any(re.fullmatch(r"(curr|power)\d+_input", of.name) for of in path.iterdir()):
         do = f"see which it is: grep . {ROOT}/*/name"
         raise UsageError(f"a sensor with a current or a power in {path}", "none", do)
-    return found
+    return options
 
 
 def parts(rest: str, scheme: str, root: Path) -> tuple[Path, float, float | None]:

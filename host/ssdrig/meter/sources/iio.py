@@ -46,8 +46,8 @@ class Iio:
         self._rate_Hz, self._nominal_V = rate_Hz, nominal_V
         chip = (folder / "name").read_text().strip()
         self.name, self.serial = f"{chip} of the kernel", str(folder.resolve())
-        found = channels(folder)
-        self._volts, self._amperes, self._watts = (found.get(kind) for kind in KINDS)
+        by_kind = channels(folder)
+        self._volts, self._amperes, self._watts = (by_kind.get(kind) for kind in KINDS)
         self._accuracy, self._bound_ns = accuracy(folder, chip), bound_ns(folder)
 
     def _read(self) -> tuple[float, float]:
@@ -110,8 +110,8 @@ def opened(rest: str) -> Iio:
 
 
 def _parts(rest: str) -> tuple[Path, float, float | None]:
-    found = hwmon.parts(rest, "iio", ROOT)
-    if not any(re.fullmatch(r"in_(current|power)\d*_raw", of.name) for of in found[0].iterdir()):
+    options = hwmon.parts(rest, "iio", ROOT)
+    if not any(re.fullmatch(r"in_(current|power)\d*_raw", of.name) for of in options[0].iterdir()):
         do = f"see which it is: grep . {ROOT}/*/name"
-        raise UsageError(f"a device with a current or a power in {found[0]}", "none", do)
-    return found
+        raise UsageError(f"a device with a current or a power in {options[0]}", "none", do)
+    return options
