@@ -67,7 +67,7 @@ The fast current channel. "fast" of H is null or absent, or {"rail", "gpio", "nA
 scope does not. An F frame has of n samples in a row (`interval` of them; fewer before a break), the first of them at
 t0_us, the `sum` of their counts, and the highest sum of `width` in a row that ends among them, `peak`: it ends with
 sample `at` of these n, and `limited` of its samples are at `limit` or above, where the amplifier ends. The next frame
-goes on where the last one ended unless t0_us says otherwise. `lost`: samples since `go` that were not read in time.
+goes on where the last one ended unless t0_us differs. `lost`: samples since `go` that were not read in time.
 
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
     {"token", "rails": [..], "profile", "when", "off_ms", "residual_mV", "residual_ms"} and the profile's own fields.

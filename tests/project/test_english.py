@@ -49,6 +49,7 @@ LIMITS = {
     "drive": 55,
     "firmware": 12,
     "load": 15,
+    "meter": 50,
     "plan": 37,
     "powerloss": 12,
     "publish": 23,
@@ -64,7 +65,7 @@ LIMITS = {
     "views": 4,
     "virtual": 31,
 }
-ELSEWHERE = 380
+ELSEWHERE = 3
 PROSE_RE = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in PROSE), re.IGNORECASE)
 ELLIPSIS = re.compile(r"(?:The same )?Of (?!course)\w")  # a docstring without its noun
 COMMENT = re.compile(r"(?:^|\s)#(?!:)\s(.*)")

@@ -1,1 +1,1 @@
-"""What is made of the rig's bytes (rig.bin): frames, clock, samples, power, rails, calibration."""
+"""The data in the rig's bytes (rig.bin): frames, clock, samples, power, rails, calibration."""

@@ -1,4 +1,4 @@
-"""A meter other than our board, in place of its serial line: what it measures comes as the frames of wire.py, with a
+"""A meter other than our board, in place of its serial line: its readings come as the frames of wire.py, with a
 hello that names the source, its rails, their accuracy and how well it knows the time. Ticks are microseconds of the
 host's CLOCK_MONOTONIC."""
 
@@ -61,11 +61,11 @@ class Bridge(Line):
         try:
             now.close()
         except (OSError, SsdrigError):
-            pass  # it is gone, which is what was wanted
+            pass  # it is gone, as intended
         self._note("closed")
 
     def send(self, kind: int, body: bytes = b"") -> int | None:
-        """Carry out one command. Returns the time right before."""
+        """Run one command. Returns the time right before."""
         if self._meter is None or self._gone:
             return None
         t_ns = time.monotonic_ns()
@@ -117,7 +117,7 @@ class Bridge(Line):
         n, rail = len(block.t_ns), block.rail
         self._missed[rail] += block.missed
         self._index[rail] += block.missed
-        if block.bound_ns > self._bound_ns:  # a time that cannot be told is worse than none
+        if block.bound_ns > self._bound_ns:  # an unknown time is worse than no reading
             self._missed[rail] += n
             self._index[rail] += n
             return

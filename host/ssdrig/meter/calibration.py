@@ -1,8 +1,8 @@
-"""Calibration of a rail: gain and offset from two points against a reference meter, and what they are uncertain by; the
+"""Calibration of a rail: gain and offset from two points against a reference meter, and their uncertainty; the
 resistance of its leads from two more.
 
 A rail's readings x (raw x LSB, in V or A) become Y = r1 + (r2 - r1) (x - x1) / (x2 - x1), the line through the two
-points, r being what the meter showed. Uncertainties follow the GUM (JCGM 100:2008), k = 1 unless "expanded" is said
+points, r being what the meter showed. Uncertainties follow the GUM (JCGM 100:2008), k = 1 unless marked "expanded"
 (k = 2):
 
     type A (4.2)   the mean of the rig's readings at a point: s / sqrt(n) of its blocks; also its resolution,
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 NANO = 1e9
 EXPANDED = 2.0  # k of an expanded uncertainty: about 95 %
-MOST_LEAD_OHM = 1.0  # above it is no lead
+MOST_LEAD_OHM = 1.0  # of a lead, at most
 LEAST_SPAN = 0.2  # two points nearer than this part of the larger make a gain of the meter's digits
 LEAST_LOAD_A = 0.2
 # of the current of the fast channel's amplifier, how far it is from that of its calibration: 90 uA +- 10 % in TI's
@@ -48,7 +48,7 @@ LINE = (
 
 
 class CalibrationError(ValueError):
-    """The figures cannot make a calibration; the text says which and why."""
+    """The figures cannot make a calibration; the text names them and the reason."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Resistor:
     percent: float
 
     def current(self, sensed_V: float, u_V: float, lead: tuple[float, float]) -> tuple[float, Meter]:
-        """Current (A) at a rail's voltage behind the shunt, and what stands for the meter. u_V: standard uncertainty of
+        """Current (A) at a rail's voltage after the shunt, and the error of the meter. u_V: standard uncertainty of
         that voltage; lead: resistance between shunt and resistor and its own, in Ohm. The rail's power is made of the
-        same voltage and lead again, so what they are off by counts twice here: u(2x) <= hypot(u(x), 2 u(x))."""
+        same voltage and lead again, so their error counts twice here: u(2x) <= hypot(u(x), 2 u(x))."""
         whole_ohm = self.ohm + lead[0]
         own = self.percent / 100 * self.ohm / whole_ohm / math.sqrt(3)
         u = math.hypot(own, 2 * u_V / sensed_V, 2 * lead[1] / whole_ohm)
@@ -81,7 +81,7 @@ class Resistor:
 
 @dataclass(frozen=True)
 class Point:
-    """One point in V or A: what the rig read (mean and its standard uncertainty), what is true."""
+    """One point in V or A: the rig's reading (mean and its standard uncertainty), the true value."""
 
     rig: float
     rig_u: float
@@ -212,7 +212,7 @@ def amplifier_A(rail: dict) -> tuple[float, float]:
 
 def lead_ohm(rail: dict) -> tuple[float, float | None]:
     """Resistance in Ohm between a rail's shunt and its drive, both ways, and its standard uncertainty; None: it was not
-    measured but is what the board says of itself, or 0 of one that says nothing."""
+    measured but is the board's own statement, or 0 without one."""
     measured = of_rail(rail).get("lead")
     if measured:
         return measured["R_n"] / NANO, measured["u_n"] / NANO
@@ -221,7 +221,7 @@ def lead_ohm(rail: dict) -> tuple[float, float | None]:
 
 def lead(idle: Point, loaded: Point, amperes: float, meter: Meter) -> dict:
     """The stored form of the leads' resistance, in 1e-9 Ohm: the rig's voltage at the shunt and the meter's at the
-    drive's connector, without and with a load that draws so many amperes more by the rig's own reading. An error of
+    drive's connector, without and with a load that draws this current more by the rig's own reading. An error of
     this reading falls out, since it is that reading which R is multiplied by. Raises CalibrationError."""
     numbers = (idle.rig, idle.rig_u, idle.reference, loaded.rig, loaded.rig_u, loaded.reference, amperes)
     if not all(math.isfinite(value) for value in (*numbers, meter.percent, meter.digit)):

@@ -107,7 +107,7 @@ FRAME_MOST = (1 << 23) - 1  # of a reading in a frame
 
 
 def of(rail: dict) -> Limits | None:
-    """Of a rail of the hello; None for a chip whose limits are not known."""
+    """The limits of a rail of the hello; None for a chip whose limits are not known."""
     return CHIPS.get(rail.get("chip", ""))
 
 
@@ -146,6 +146,6 @@ def expected_noise(rail: dict) -> float | None:
 
 def coverage(rail: dict) -> float:
     """How much of the time a rail's conversions look at the current (0 to 1); the rest of each set is the voltage's
-    and the temperature's. NaN where the hello does not say."""
+    and the temperature's. NaN where the hello has none."""
     seen_ns = rail.get("shunt_ns")
     return min(1.0, seen_ns / rail["conversion_ns"]) if seen_ns else math.nan

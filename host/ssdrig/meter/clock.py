@@ -1,12 +1,12 @@
 """Rig ticks to host time, with a bound on the error.
 
 A ping leaves the host at t1, is stamped by the rig at tick c, and its answer is read by the host at t4. So whatever the
-delays were, host time T(c) of that tick lies between t1 and t4. The rig also reports for how long it held the ping:
+delays were, host time T(c) of that tick is between t1 and t4. The rig also reports for how long it held the ping:
 its first byte arrived after t1 and the answer left before t4, so only the delays of cable and operating system remain
 unknown. In a window of WINDOW_S the map is a line up to the drift of the crystal; all lines that pass every interval
 [t1, t4] form a convex region, bounded by the lower hull of the points (c, t4) and the upper hull of (c, t1). The
 estimate is the middle of what that region allows at a tick, the bound is half of its width: a proof, not a statistic,
-as long as the delays are not negative and the rate is as steady as stated.
+if the delays are not negative and the rate is as steady as stated.
 (Two-sided envelope; the hull formulation is that of Moon, Skelly and Towsley, "Estimation and removal of clock skew
 from network delay measurements", INFOCOM 1999, for one direction.)
 
@@ -43,11 +43,11 @@ NOMINAL_PPM = 1000.0
 WARMING_PPM_PER_MIN = 3.0
 REACH_S = 600
 APART = sorted({int(1.25**n) for n in range(29)})  # knots: up to 516, each at most a quarter further than the last
-CONFIRMING, NEARLY = 3, 3.0  # so many pings at most so many times as wide as their window is narrow make it trusted
+CONFIRMING, NEARLY = 3, 3.0  # pings at most NEARLY times as wide as their window is narrow make it trusted
 UNEVEN = 3.0  # of the widest knot to the narrowest: below it there is nothing to bridge
-EDGE_S = 20  # before the first ping and behind the last that other knots may tell of
+EDGE_S = 20  # before the first ping and after the last that other knots may bound
 KNOT_US = 1_000_000
-TICK_NS = 1000  # a tick stands for any time within its microsecond
+TICK_NS = 1000  # a tick covers any time within its microsecond
 BEYOND_US = 3600 * KNOT_US  # how far the map reaches outside the pings
 ROUGHLY_US = 60 * 1_000_000
 # a ping is contradicted if the others' line misses it by more than this and 3 typical half round trips
@@ -58,7 +58,7 @@ _STEEPEST, _TRUE = np.array([-NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3]), np.ones(
 
 
 def late_ns(hello: dict | None) -> int:
-    """By how much a board with the rails of this hello may stamp a conversion behind its end: a stamp waits for the
+    """By how much a board with the rails of this hello may stamp a conversion after its end: a stamp waits for the
     interrupt of each other rail (host/docs/decisions/stamp-by-interrupt.md). Of another meter, by how much its times
     may be off."""
     if hello and type(of_meter := hello.get("stamp_ns")) is int:
@@ -132,7 +132,7 @@ def claimed(claims: Sequence[tuple[int, int, int]]) -> ClockMap:
 
 def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
     """The map of one boot from its pings, int64 arrays of equal length >= 1: ping sent, rig's stamp, answer read, and
-    for how long the rig held it, half of it before its stamp (rounded down) and half behind (None: not known, 0).
+    for how long the rig held it, half of it before its stamp (rounded down) and half after (None: not known, 0).
 
     Raises ValueError without pings. Pings with t4 < t1, or held for longer than that, are counted as outliers."""
     t1_ns, tick_us, t4_ns = (np.asarray(a, np.int64) for a in (t1_ns, tick_us, t4_ns))
@@ -150,7 +150,7 @@ def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
     x = tick_us[sane][order] - base_us
     before_us = held_us[sane][order] >> 1
     after_us = held_us[sane][order] - before_us
-    # both ends of the holding are told as of the stamp between them: the offset may change meanwhile by NOMINAL_PPM at
+    # both ends of the holding are taken as of the stamp between them: the offset may change meanwhile by NOMINAL_PPM at
     # most
     low = (t1_ns[sane][order] - base_ns - (x - before_us) * 1000).astype(float) - before_us * NOMINAL_PPM * 1e-3
     low -= TICK_NS  # the event may lie a tick after its stamp
@@ -223,7 +223,7 @@ def _windows(knots: np.ndarray, x: np.ndarray, low: np.ndarray, high: np.ndarray
 
 
 def _uneven(every: "_Envelope") -> bool:
-    """Whether some knots are known so much worse than others that these may tell more of them."""
+    """Whether some knots are known much worse than others, so that these may improve them."""
     low, high, odd = every.limits()
     width = (high - low)[np.isfinite(low)]
     return bool(odd.any() or width.max() > UNEVEN * width.min())
@@ -282,7 +282,7 @@ def _from_others(knots: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[
 
 
 def _between(knots: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The lowest chord over each knot: f + A t^2 / 2 is convex, so it lies below the lower hull of its limits."""
+    """The lowest chord over each knot: f + A t^2 / 2 is convex, so it is below the lower hull of its limits."""
     known = np.flatnonzero(np.isfinite(high))
     if len(known) < 2:
         return high.copy()
@@ -430,7 +430,7 @@ def _feasible(b, top, bottom) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _may_turn(x: np.ndarray, y: np.ndarray, block: np.ndarray) -> np.ndarray:
     """Points (bool) at which the lower hull of whole blocks that follow each other may have a corner: not those above
-    the chord of two neighbours in their block. Of all blocks at once: the hulls of thousands of windows then have a few
+    the chord of two neighbours in their block. All blocks together: the hulls of thousands of windows then have a few
     points each."""
     hull = np.arange(len(x))
     while len(hull) > 2:

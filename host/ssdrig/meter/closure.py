@@ -50,7 +50,7 @@ class Bracket(NamedTuple):
 def brackets(
     stretches: Iterable[Stretch], energies: np.ndarray, rail: int, boots: list[Boot]
 ) -> tuple[list[Bracket], int]:
-    """Of all stretches that hold at least two energy frames; and Closure.instead.
+    """The brackets of all stretches with at least two energy frames; and Closure.instead.
 
     energies: rows of frames.ENERGY of this rail. The register is 40 bits wide and may wrap between two frames."""
     pairs, instead = [], 0
@@ -83,7 +83,7 @@ def brackets(
 def closed(
     pairs: list[Bracket], instead: int, t_ns: np.ndarray, error_ns: np.ndarray, raw_J: np.ndarray
 ) -> Closure | None:
-    """Host against chip, summed over all brackets; None if there is none. t_ns (int64), error_ns, raw_J (float64):
+    """Host against chip, summed over all brackets; None without one. t_ns (int64), error_ns, raw_J (float64):
     (brackets, 2) host time of the samples at both ends, its largest error, and Power.raw_J there."""
     host_J = chip_J = corrected_J = nominal_s = seen_s = rounding_J = open_s = 0.0
     columns = np.diff(t_ns)[:, 0].tolist(), (error_ns.sum(axis=1) * 1e-9).tolist(), np.diff(raw_J)[:, 0].tolist()

@@ -25,10 +25,10 @@ class Ratio(NamedTuple):
 
 
 def compare(first: Sequence[rails.Rail], second: Sequence[rails.Rail], begin_ns: int, end_ns: int) -> Ratio:
-    """Of the energies between two host times, the rails of each meter together.
+    """The comparison of the energies between two host times, the rails of each meter together.
 
     The error has the uncertainty of both, which have nothing in common, with the time terms of both. A ratio whose
-    error is not known stands without one."""
+    error is not known has none."""
     if end_ns - begin_ns < LEAST_S * 1e9:
         return Ratio(None, why=f"a stretch of less than {LEAST_S:g} s")
     energies, relative, whys = [], [], []

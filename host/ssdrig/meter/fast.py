@@ -1,7 +1,7 @@
 """The fast current channel: the highest mean of 100 us, from what the board makes of its samples (firmware/fast.py),
 corrected by the rail's sensor. Pure.
 
-The channel's current is  I = a + b C  with C in counts of the ADC. What it is made of gives b to GAIN_PART; over the
+The channel's current is  I = a + b C  with C in counts of the ADC. Its parts give b to GAIN_PART; over the
 time between two energy frames the sensor's CHARGE gives the true mean current, and the least squares over all of them
 give a, and b as well as the load's changes allow; both values of b are combined by their variances. Of a peak
 
@@ -28,7 +28,7 @@ FLOOR_COUNTS = 12.4  # 10 mV: the amplifier's output may not come nearer to grou
 BURST_PART = 0.022  # of a peak's height above the mean
 SOURCE_OHM = 0.05  # of supply, fuse and switch before the sensor
 LEAST_COVERAGE = 0.99  # of a window
-APART = 0.05  # of the current: more than this and APART_A between channel and sensor is no calibration
+APART = 0.05  # of the current: more than this and APART_A between channel and sensor is an error
 APART_A = 0.1
 MOST_OF_A_FACT = 1 << 30
 FACTS = ("rail", "gpio", "nA_per_count", "step_ns", "width", "limit")
@@ -44,7 +44,7 @@ _BODY = np.dtype(
 
 @dataclass(frozen=True)
 class Peaks:
-    """Of one rail: what the channel saw, on the host's clock. Without a `why` it can be believed."""
+    """The channel's samples of one rail, on the host's clock. Without a `why` they are valid."""
 
     begin_ns: np.ndarray  # int64 (intervals,), rising; of the first sample
     end_ns: np.ndarray  # of the last
@@ -61,7 +61,7 @@ class Peaks:
 
 
 def nA_per_count(shunt_uOhm: int) -> int:
-    """Current of one count of the ADC behind the amplifier across that shunt."""
+    """Current of one count of the ADC after the amplifier across that shunt."""
     return round(REFERENCE_V / STEPS / GAIN / (shunt_uOhm * 1e-6) * 1e9)
 
 
@@ -71,7 +71,7 @@ def apart_A(sensor_A: float) -> float:
 
 
 def rows_of(data: np.ndarray, start: np.ndarray, length: np.ndarray, boot: np.ndarray) -> np.ndarray:
-    """Frames whose payloads begin at data[start] (uint8) -> ROWS; what is no whole body is left out."""
+    """Frames whose payloads begin at data[start] (uint8) -> ROWS; incomplete bodies are left out."""
     whole = length == wire.F_END
     at = start[whole] + wire.BODY
     body = data[at[:, None] + np.arange(_BODY.itemsize)].view(_BODY)[:, 0]
@@ -84,7 +84,7 @@ def rows_of(data: np.ndarray, start: np.ndarray, length: np.ndarray, boot: np.nd
 
 
 def facts_of(hello: dict | None) -> dict | None:
-    """What a hello says of the channel; None: there is none, or it makes no sense."""
+    """The channel in a hello; None: no channel, or an invalid one."""
     facts = (hello or {}).get("fast")
     if not isinstance(facts, dict) or any(type(facts.get(name)) is not int for name in FACTS):
         return None
@@ -144,11 +144,11 @@ def _compared(rail: int, rows, energies, boots, step_us: float) -> tuple[np.ndar
                 continue
             conversions, charge = np.diff(e["index"]), np.diff(e["charge"]) % (1 << 40)
             at = np.searchsorted(edges_us, e["t_us"], "right") - 1
-            share = (e["t_us"] - edges_us[at]) / lasts_us[at]  # of the interval; behind its end the channel was silent
+            share = (e["t_us"] - edges_us[at]) / lasts_us[at]  # of the interval; after its end the channel was silent
             inside = (at >= 0) & (share <= 1 + step_us / lasts_us[at])
             running = before[at] + of["sum"][at] * np.minimum(share, 1)
             good = (e["config"][1:] == config) & (e["config"][:-1] == config) & (conversions > 1)
-            good &= np.diff(e["t_us"]) > 0  # a board may say anything
+            good &= np.diff(e["t_us"]) > 0  # a board may send anything
             good &= inside[1:] & inside[:-1]
             good[good] &= broken[at[1:][good]] == broken[at[:-1][good]]
             counts = np.diff(running)[good] * step_us / np.diff(e["t_us"])[good]
@@ -163,7 +163,7 @@ Fitted = tuple[float, float, float, float, float]  # Peaks.u_slope and what foll
 
 
 def _line(x: np.ndarray, y: np.ndarray, facts: dict) -> tuple[float, float, Fitted, str | None]:
-    """a, b, what is known of the line, and why it is not to be believed."""
+    """a, b, the fit of the line, and why it is invalid."""
     made = facts["nA_per_count"] * 1e-9
     inl_A, nan = INL_COUNTS * made, math.nan
     if not len(x):

@@ -1,4 +1,4 @@
-"""Records of rig.bin -> raw tables: what each boot of the board said, still in its own integers and ticks.
+"""Records of rig.bin -> raw tables: the frames of each boot of the board, still in its own integers and ticks.
 
 Vectorised over frames; a stateful `Decoder` so that a run can be read whole or followed piece by piece with equal
 results. Repeated frames are dropped and counted. A boot begins where the sequence number or the board time falls back,
@@ -45,7 +45,7 @@ class Boot:
         return self._pings[0]
 
     def clock(self, recent_pings: int | None = None) -> clock.ClockMap | None:
-        """Its clock as a recording claims it, or by its pings (the last so many only); None without either."""
+        """Its clock as a recording claims it, or by its pings (only the last `recent_pings`); None without either."""
         if self.claims:
             return clock.claimed(self.claims)
         pings = self.pings if recent_pings is None else self.pings[-recent_pings:]
@@ -56,13 +56,13 @@ class Boot:
         self._pings.append(pings)
 
     def forget_pings(self, but: int) -> None:
-        """All but the latest so many."""
+        """Drop all but the latest `but` pings."""
         self._pings = [self.pings[-but:]]
 
 
 @dataclass
 class Heads:
-    """What samples frames of one rail say of themselves, in order; int64 (frames,)."""
+    """The heads of the samples frames of one rail, in order; int64 (frames,)."""
 
     number: np.ndarray  # of the frame in the run, over all kinds
     boot: np.ndarray  # position in Decoder.boots
@@ -119,7 +119,7 @@ ANSWERS = np.dtype([(name, "i8") for name in ("token", "boot", "tick", "t4_ns", 
 
 class Decoder:
     """Feed it records in file order; then read `boots`, `frames(rail)`, `energies()` and the counts. `kind` Places: it
-    does not decode samples, it says where they lie."""
+    does not decode samples, only locates them."""
 
     def __init__(self, kind: type[Frames] | type[Places] = Frames):
         self._kind = kind
@@ -162,7 +162,7 @@ class Decoder:
         self._rails[rail] = [self.frames(rail).only(chosen)]
 
     def forget(self, pings: int) -> None:
-        """Drop all but the latest so many pings, for whoever follows a run for hours and needs its clock alone."""
+        """Drop all but the latest pings: a follower of a run for hours needs its clock alone."""
         self._rails = {rail: [] for rail in self._rails}
         self._energies, self._fasts = [], self._fasts[:1]
         self._sent = dict(list(self._sent.items())[-pings:])
@@ -182,7 +182,7 @@ class Decoder:
         return sorted(self._rails)
 
     def rail_names(self) -> dict[int, str]:
-        """Number -> name of every rail that a hello named; one without a name of its own is told by its number."""
+        """Number -> name of every rail that a hello named; one without a name is identified by its number."""
         names = {
             rail: str(facts.get("name", ""))
             for boot in self.boots
@@ -346,7 +346,7 @@ class Decoder:
         """Pair pongs with their pings; either may have been written first."""
         of = self._answers
         t1_ns = np.fromiter(map(self._sent.get, of["token"].tolist(), repeat(NEVER_NS)), np.int64, len(of))
-        # strictly in order, so that it does not matter how the file was cut: the ping's record may come right behind
+        # strictly in order, so that it does not matter how the file was cut: the ping's record may come right after
         waits = (t1_ns == NEVER_NS) & (of["t4_ns"] > now_ns - PONG_PATIENCE_NS)
         done = int(waits.argmax()) if waits.any() else len(of)
         self._answers, good = of[done:], np.flatnonzero((t1_ns <= of["t4_ns"])[:done])
@@ -359,7 +359,7 @@ class Decoder:
 
 
 def decode_samples(data, at, n, t0_us) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Samples of frames whose first sample lies at data[at]: board time int64 us, vbus and current int32, back to
+    """Samples of frames whose first sample is at data[at]: board time int64 us, vbus and current int32, back to
     back."""
     total = int(n.sum())
     t_us, vbus, current = np.empty(total, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
@@ -391,7 +391,7 @@ def _sensible(tick: np.ndarray) -> np.ndarray:
 
 def _gather(data: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
     """Little-endian unsigned integers of `width` bytes at data[at], int64 (of eight bytes: two's complement)."""
-    if len(at) and int(at.max()) + 8 <= len(data):  # all at once, as the first bytes of words
+    if len(at) and int(at.max()) + 8 <= len(data):  # all together, as the first bytes of words
         words = np.ndarray(len(data) - 7, "<i8", data, strides=(1,))[at]
         return words & ((1 << 8 * width) - 1) if width < 8 else words
     value = np.zeros(len(at), np.int64)

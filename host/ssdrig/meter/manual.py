@@ -14,7 +14,7 @@ def accuracy(options: Mapping[str, str], example: str, unknown: str) -> Accuracy
     """The accuracy by the options `V` and `A` of a URL, percent of the reading and fixed.
 
     options: of the URL.
-    example: of such a URL, for the error.
+    example: of such a URL, used in the error.
     unknown: why it is not known where the URL states neither.
     Raises UsageError."""
     limits = [_limit(key, options[key], example) for key in "VA" if key in options]

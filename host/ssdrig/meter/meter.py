@@ -1,8 +1,8 @@
 """The seam of meters: what measures the power of a drive.
 
-A meter says which rails it has and how accurate they are (`rails`), by how much its times may be off (`clock`), and
+A meter reports which rails it has and how accurate they are (`rails`), by how much its times may be off (`clock`), and
 gives its readings (`blocks`). Each is a module of sources/ with a function `opened`, named by the scheme of its URL
-(`--meter hwmon:/sys/class/hwmon/hwmon3`): it is known because the file is there. bridge.py carries what it measures
+(`--meter hwmon:/sys/class/hwmon/hwmon3`): it is known because the file is there. bridge.py carries its readings
 into the run folder as the frames that our own board sends, so that all that reads a run reads any meter.
 
 Accuracy is one of three: the budget of a sensor chip with a shunt (uncertainty.py), limits of a manual in percent of
@@ -25,7 +25,7 @@ BOARD = "pico"  # the scheme of a word that has none
 
 
 class Limit(NamedTuple):
-    """Of a range: a reading of at most `upto` is off by at most `percent` of itself and `fixed` (V, A or W)."""
+    """A range: a reading of at most `upto` is off by at most `percent` of itself and `fixed` (V, A or W)."""
 
     upto: float
     percent: float
@@ -51,14 +51,14 @@ class Rail(NamedTuple):
     accuracy: Accuracy
     seen: float  # share of the time that the readings cover, 0 to 1; 0 where it is not known
     nominal_V: float | None = None
-    most_V: float = 80.0  # largest readings; without a digit of its own, the steps in which they are stored
+    most_V: float = 80.0  # largest readings; without a known digit, the steps in which they are stored
     most_A: float = 16.0  # follow from them
     digit_V: float = 0.0  # last digit of what the meter gives
     digit_A: float = 0.0
 
 
 class Clock(NamedTuple):
-    """Times are of the host's CLOCK_MONOTONIC, each off by at most `bound_ns`. A reading that cannot be told so well is
+    """Times on the host's CLOCK_MONOTONIC, each off by at most `bound_ns`. A reading with a larger error is
     dropped, and counted as lost."""
 
     bound_ns: int
@@ -141,8 +141,8 @@ def opened(url: str) -> Meter:
 
 
 def polled(rail: int, period_s: float, read: Callable[[], tuple[float, float]]) -> Iterator[Block]:
-    """Readings that are asked for one at a time, `period_s` apart: read() gives V and A. A reading is of the middle of
-    its question; a moment that a busy host passed over is counted as missed."""
+    """Readings that are asked for one at a time, `period_s` apart: read() gives V and A. A reading belongs to the
+    middle of its question; a moment that a busy host passed over is counted as missed."""
     begin_ns, period_ns, next_ = time.monotonic_ns(), round(period_s * 1e9), 0
     while True:
         due_ns = begin_ns + next_ * period_ns

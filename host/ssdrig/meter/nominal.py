@@ -1,4 +1,4 @@
-"""A rail's voltage at the drive against what it should be: SATA and M.2 drives ask for their nominal voltage +-5 %."""
+"""A rail's voltage at the drive against its nominal value: SATA and M.2 drives ask for their nominal voltage +-5 %."""
 
 TOLERANCE = 0.05
 OTHER = 0.2  # a supply that is this far off is another one, or broken: no drive is meant for it
@@ -8,13 +8,13 @@ SUPPLY_PART = 0.98  # of the nominal voltage, asked for at the rig's input: the 
 
 
 def nominal_V(rail: dict) -> float | None:
-    """Of a rail of the hello; None: the board does not say."""
+    """The nominal voltage of a rail of the hello; None: not stated."""
     return rail["nominal_mV"] * 1e-3 if rail.get("nominal_mV") else None
 
 
 def outside(rail: dict, lowest_V: float, highest_V: float) -> str | None:
-    """What is to be said of a rail whose voltage at the drive was between these (means of conversions); None: nothing,
-    it is within its tolerance, off, or the board does not say what it should be."""
+    """A note on a rail whose voltage at the drive was between these (means of conversions); None: nothing,
+    it is within its tolerance, off, or without a stated nominal voltage."""
     of = nominal_V(rail)
     if of is None or highest_V < NOTHING * of:
         return None
@@ -30,6 +30,6 @@ def outside(rail: dict, lowest_V: float, highest_V: float) -> str | None:
 
 
 def is_other(rail: dict, mean_V: float) -> bool:
-    """Whether a rail has another supply than the board says: 5 V and 12 V mixed up, for instance."""
+    """Whether a rail has another supply than the board reports: 5 V and 12 V mixed up, for instance."""
     of = nominal_V(rail)
     return of is not None and mean_V >= NOTHING * of and abs(mean_V / of - 1) > OTHER

@@ -2,11 +2,11 @@
 
 The pattern is drawn at random, so a rail that knows nothing of it is as likely to look like any other pattern of as
 many bursts. The p-value counts those patterns: the share of them that the rail fits as well or better, by the ranks of
-its slots. It holds whatever else the other drive does. A rail has several chances to fit: ALPHA is of all of them.
+its slots. It holds whatever else the other drive does. A rail has several chances to fit: ALPHA covers all of them.
 
-Only slots count in which the load did what it was asked to: a slot for a burst that moved few bytes, a rest in which
+Only slots count in which the load did its requested work: a slot for a burst that moved few bytes, a rest in which
 something was still under way, and a slot without samples are left out. On a busy host that leaves too few, so the slots
-are also ranked by what was asked of them alone, which holds whatever the load did, and shows less; all tries count for
+are also ranked by the requested pattern alone, which holds whatever the load did, and shows less; all tries count for
 that together.
 """
 
@@ -25,7 +25,7 @@ else:
 
 SLOTS, SLOT_S = 24, 0.2  # half of them bursts: 2 704 156 patterns
 LOOKS = 2  # a signature that does not show is tried once more
-TRIES = 4  # of LOOKS: one in which too few slots count, on a busy host, is none
+TRIES = 4  # of LOOKS: one with too few valid slots, on a busy host, does not count
 ALPHA = 1e-4  # a rig that feeds another drive is taken for this one's, in all looks at all of its rails
 SPENT = (1 / 4, 1 / 8, 1 / 8)  # shares of ALPHA that a rail's chances have: each of LOOKS, and both together
 SPENT_ASKED = 1 / 8  # the same of the slots as they were asked for, after each of TRIES
@@ -48,7 +48,7 @@ class Look(NamedTuple):
     of their power; `step_W`: the median burst above the median rest; `bound_W`: what the rig's noise may make of it;
     `rate_Bps`: of the bursts. None where too few slots count. `p_asked`: of all slots with samples, whatever the load
     did in them; 1 without a step, None where they are too few. `decides`: a signature of this drive would have been
-    seen, and if not, `why`; `noisy`: unless what the rail carries beside it hides it."""
+    seen, and if not, `why`; `noisy`: unless the rail's other loads hide it."""
 
     p: float | None
     correlation: float | None
@@ -177,7 +177,7 @@ def few(looks: Sequence[Look]) -> bool:
 
 def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, str]:
     """(PAIRED, NOT_PAIRED or UNKNOWN, why) by the tries at each rail: looks[i][rail]. One rail that shows the signature
-    is enough. `busy`: the drive may be at work by itself, so a rail that is not at rest is no evidence against it."""
+    is enough. `busy`: the drive may be at work on its own, so a rail with a load is not evidence against it."""
     rails = len(looks[-1])
     if any(fits(of_rail, ALPHA / rails) for of_rail in zip(*looks, strict=True)):
         return PAIRED, ""
@@ -201,7 +201,7 @@ def unpaired(events: Iterable[Mapping], so_far: bool = False) -> str:
     """Why what a run's rig measured is not taken for the drive's, "" where it is: the rig was seen to feed it, or the
     run did not look.
 
-    so_far: more events may follow, so a verdict that was put off is none yet."""
+    so_far: more events may follow, so a postponed verdict is still open."""
     last: Mapping = {"verdict": PAIRED}
     for event in events:
         if event["kind"] == EVENT:
@@ -240,7 +240,7 @@ def _nulled(value: Any) -> Any:
 
 
 def _error_of_median_W(values: "np.ndarray") -> float:
-    """Standard error, by the spread of the middle half: one slot in which the host stood still changes it little."""
+    """Standard error, by the spread of the middle half: one slot in which the host stalled changes it little."""
     first, third = np.quantile(values, (0.25, 0.75))
     return float(third - first) / 1.35 * 1.2533 / math.sqrt(len(values))
 
@@ -259,7 +259,7 @@ def _ranked(high: "np.ndarray", low: "np.ndarray") -> tuple[float, float]:
 
 def _chance(ranks: "np.ndarray", n: int, least: int) -> float:
     """The share of all choices of n of these ranks (whole numbers) whose sum is `least` or more."""
-    counts = np.zeros((n + 1, int(ranks.sum()) + 1))  # of the choices of so many, by their sum
+    counts = np.zeros((n + 1, int(ranks.sum()) + 1))  # of the choices of n, by their sum
     counts[0, 0] = 1.0
     for rank in ranks.tolist():
         counts[1:, rank:] += counts[:-1, : counts.shape[1] - rank].copy()

@@ -1,15 +1,15 @@
-"""The highest power over a short time, as a data sheet states it: the mean over any stretch of so many milliseconds."""
+"""The highest power over a short time, as a data sheet states it: the mean over any stretch of N milliseconds."""
 
 import numpy as np
 
 from ssdrig.meter.power import Power
 
 SECOND_NS = 10**9
-LEAST_SAMPLES = 2  # in a stretch of this length, on average: with fewer the samples are no finer than the stretch
+LEAST_SAMPLES = 2  # in a stretch of this length, on average: with fewer the samples are not finer than the stretch
 
 
 def highest_mean_W(power: Power, edges_ns: np.ndarray, width_ns: int) -> np.ndarray:
-    """Of each row between edges (int64 host ns, rising): the highest mean (W, float64) over any width_ns within it;
+    """For each row between edges (int64 host ns, rising): the highest mean (W, float64) over any width_ns within it;
     not-a-number where samples are too rare. Power is constant within a sample's own time, so the highest mean begins or
     ends with a sample, or at an edge."""
     out = np.full(len(edges_ns) - 1, np.nan)

@@ -1,7 +1,7 @@
 """The samples of one rail of a run of any length, a piece at a time, by the formulas of power.py.
 
 The heads of all frames are known beforehand (frames.Places): the clock needs the pings of the whole run, a gap what
-lies on both its sides. Times and watts are exactly those of power.assemble(); running energies are sums of the same
+is on both its sides. Times and watts are exactly those of power.assemble(); running energies are sums of the same
 terms in another order, and differ by the rounding of float64.
 
 Samples as they lie in rig.bin -> host times and watts in one pass: what frames.decode_samples(), ClockMap.t_ns() and
@@ -74,8 +74,8 @@ class Piece(NamedTuple):
     t_us: np.ndarray  # int64
     clock: clock.ClockMap
     late_ns: int  # by how much its stamps may be late
-    lit: int  # at so many of its samples the rail had power (power.DARK_V)
-    volts_sum_V: float  # of these; of all where there is none
+    lit: int  # number of its samples at which the rail had power (power.DARK_V)
+    volts_sum_V: float  # of these; of all without any
     at_limit: np.ndarray  # int64: which of its samples stand at the end of the sensor's range
     t_ns: np.ndarray  # int64, with lead
     P: np.ndarray  # float64, with lead
@@ -95,7 +95,7 @@ def clocks_of(decoder: Decoder) -> dict[int, clock.ClockMap]:
 
 
 class Stream:
-    """One rail of a run: what its frames say, and the pieces of its samples. `file`: descriptor of rig.bin."""
+    """One rail of a run: the heads of its frames, and the pieces of its samples. `file`: descriptor of rig.bin."""
 
     def __init__(self, file: int, decoder: Decoder, rail: int):
         places: Places = decoder.frames(rail)

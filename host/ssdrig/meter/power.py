@@ -1,7 +1,7 @@
 """Raw tables of a rig's stream -> volts, amperes, watts and joules on the host's clock, every sample accounted for.
 
-A sample is one conversion; its time is when the conversion was seen to be ready, and it stands for the time since the
-one before it. Energy is the sum of P x dt in host time. Where conversions were lost, the sample behind the gap stands
+A sample is one conversion; its time is when the conversion was seen to be ready, and it covers the time since the
+one before it. Energy is the sum of P x dt in host time. Where conversions were lost, the sample after the gap covers
 for one conversion only; the rest of the gap is filled with the mean of both sides and stated apart (`energy_filled_J`).
 
 Chip arithmetic (INA228, TI SLYS021): V = VBUS x vbus_lsb, I = CURRENT x current_lsb, both corrected by the rail's
@@ -27,9 +27,9 @@ SAMPLES_AT_ONCE = 1 << 15  # new memory for the numbers in between of a long run
 
 
 class Gaps(NamedTuple):
-    """Gaps in a rail's samples: see power.Power; and the times of the samples before and behind each."""
+    """Gaps in a rail's samples: see power.Power; and the times of the samples before and after each."""
 
-    at: np.ndarray  # int64: number of the sample behind it
+    at: np.ndarray  # int64: number of the sample after it
     lost: np.ndarray  # int64
     ns: np.ndarray  # int64
     J: np.ndarray  # float64
@@ -39,7 +39,7 @@ class Gaps(NamedTuple):
 
 @dataclass
 class Power:
-    """One rail of one run. Arrays have one row per sample unless said; times are CLOCK_MONOTONIC ns."""
+    """One rail of one run. Arrays have one row per sample unless stated; times are CLOCK_MONOTONIC ns."""
 
     rail: int
     name: str
@@ -55,9 +55,9 @@ class Power:
     energy_J: np.ndarray  # float64, measured and filled energy up to and with this sample
     segment: np.ndarray  # int64 (segments,): first sample of each stretch of one boot, one `go` and one configuration
     segment_boot: np.ndarray  # int64 (segments,): position in boots
-    gap: np.ndarray  # int64 (gaps,): the sample behind each gap
+    gap: np.ndarray  # int64 (gaps,): the sample after each gap
     gap_lost: np.ndarray  # int64 (gaps,): conversions lost in it
-    gap_ns: np.ndarray  # int64 (gaps,): time that no sample stands for
+    gap_ns: np.ndarray  # int64 (gaps,): time that no sample covers
     gap_J: np.ndarray  # float64 (gaps,): energy filled in for it
     boots: list[Boot]
     clocks: list[clock.ClockMap | None]  # of each boot
@@ -98,12 +98,12 @@ class Power:
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
-        """Times of the first and the last sample; None where there is none."""
+        """Times of the first and the last sample; None without samples."""
         return (int(self.t_ns[0]), int(self.t_ns[-1])) if len(self.t_ns) else None
 
     @property
     def mean_V(self) -> float:
-        """Of the samples at which the rail had power; of all where it never had."""
+        """Mean of the samples at which the rail had power; of all if it never had."""
         lit = self.V >= DARK_V
         return float(self.V[lit].mean() if lit.any() else self.V.mean())
 
@@ -150,17 +150,17 @@ def last_facts(boots: list[Boot], rail: int) -> dict | None:
 
 
 class Layout(NamedTuple):
-    """How the frames of one rail follow each other; int64, one per frame unless said."""
+    """How the frames of one rail follow each other; int64, one per frame unless stated."""
 
     first: np.ndarray  # sample that each frame begins with
-    broken: np.ndarray  # (gaps,): frames behind a gap known by index, or that begin after a `go`
+    broken: np.ndarray  # (gaps,): frames after a gap known by index, or that begin after a `go`
     lost: np.ndarray  # (gaps,): conversions lost there, by index
     starts: np.ndarray  # (segments,): first frame of each
-    missed: int  # conversions that the rig itself says it missed
+    missed: int  # conversions that the rig itself reports as missed
 
 
 def layout(frames: Heads, boots: list[Boot]) -> Layout:
-    """Of frames that a hello explains."""
+    """The layout of frames that a hello explains."""
     boot, n, index = frames.boot, frames.n, frames.index
     first = np.cumsum(n) - n
     same_boot = np.diff(boot, prepend=-1) == 0
@@ -177,7 +177,7 @@ def layout(frames: Heads, boots: list[Boot]) -> Layout:
 
 
 def period_ns(facts: dict, spread: int, lasted_ns: int) -> float:
-    """Of a segment's conversions: as measured over `spread` of them, where that is believable, else nominal."""
+    """Period of a segment's conversions: as measured over `spread` of them if plausible, otherwise nominal."""
     nominal = facts["conversion_ns"]
     if spread >= 100 and 0.9 < (measured_ns := lasted_ns / spread) / nominal < 1.1:
         return measured_ns
@@ -190,7 +190,7 @@ def assemble(
     """Put the frames of one rail on the host's clock and into volts, amperes, watts and joules.
 
     Frames whose boot or configuration no hello explains cannot be converted: they count as lost (`unconverted`
-    samples). recent_pings: fit the clocks from the last so many only (for a follower)."""
+    samples). recent_pings: fit the clocks from the last ones only (in a follower)."""
     known = explained(frames, boots, rail)
     counts = {**(counts or {}), "unconverted": int(frames.n[~known].sum())}
     frames = frames if known.all() else frames.only(known)
@@ -315,8 +315,8 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
 def running_J(
     t_ns, P, at, lost, segment, period_ns
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Running energy of each sample (J), and the gaps: sample behind it, conversions lost, ns, J. `at` are the samples
-    that lie behind a gap known by index (`lost` conversions) or begin after a `go`."""
+    """Running energy of each sample (J), and the gaps: sample after it, conversions lost, ns, J. `at` are the samples
+    that follow a gap known by index (`lost` conversions) or begin after a `go`."""
     total = len(t_ns)
     if not total:
         return np.empty(0), (np.empty(0, np.int64),) * 3 + (np.empty(0),)

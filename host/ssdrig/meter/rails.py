@@ -7,7 +7,7 @@ counts with its mean power over the same conversion (the difference of its integ
 over one conversion of the slowest rail: a shorter peak of a faster rail is flattened by that, and is seen in that
 rail's own highest sample. Cells in which a rail lost a conversion are left out.
 
-What lies in a gap of at most LONGEST_GAP_NS is filled in (power.py) and said; over a longer one nothing is claimed.
+A gap of at most LONGEST_GAP_NS is filled in (power.py) and reported; over a longer one nothing is claimed.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ NO_POWER = "power samples do not cover it"
 
 
 class Rail(Protocol):
-    """What is asked of a rail here: power.Power has it for any times, reduced.Reduced for its edges."""
+    """The interface of a rail: power.Power has it for any times, reduced.Reduced for its edges."""
 
     @property
     def span_ns(self) -> tuple[int, int] | None: ...
@@ -52,7 +52,7 @@ def dark(power: Rail) -> np.ndarray:
 
 
 def losses(power: Rail) -> list[tuple[int, int]]:
-    """The dark stretches (host ns from and to) that samples lie before and behind."""
+    """The dark stretches (host ns from and to) that have samples before and after."""
     return [(begin, end) for begin, end in dark(power).tolist()[1:-1]]
 
 
@@ -81,7 +81,7 @@ def steps_J(powers: Sequence[Rail], edges_ns) -> np.ndarray:
 
 def sum_W(t_ns, P, joules: list, lost: list[tuple[int, int]], spans_ns: list[tuple[int, int]]) -> np.ndarray:
     """The sum in each cell between neighbouring samples t_ns of the slowest rail (float64); P: its power, `joules`: the
-    running energies of the others at t_ns, `lost`: times of the samples before and behind each gap, `spans_ns`: of the
+    running energies of the others at t_ns, `lost`: times of the samples before and after each gap, `spans_ns`: of the
     first and last sample of all rails. Cells of no width, with a gap, or beyond the samples of a rail are
     not-a-number."""
     width_s = np.diff(t_ns) * 1e-9
@@ -97,12 +97,12 @@ def sum_W(t_ns, P, joules: list, lost: list[tuple[int, int]], spans_ns: list[tup
 
 
 def filled(power: Rail, edges_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each step between edges (int64 host ns, rising): for how long (s) conversions are missing, and the energy (J)
+    """For each step between edges (int64 host ns, rising): for how long (s) conversions are missing, and the energy (J)
     that is interpolated there, both of the host's time."""
     gaps = power.gaps
     inside = gaps.at > 0
     ends_ns = np.stack([gaps.from_ns[inside], gaps.to_ns[inside]], axis=1).ravel()
-    lost = gaps.lost[inside] / np.maximum(gaps.lost[inside] + 1, 1)  # the sample after a gap stands for a conversion
+    lost = gaps.lost[inside] / np.maximum(gaps.lost[inside] + 1, 1)  # the sample after a gap covers a conversion
     out = []
     for of_gap in (gaps.ns[inside] * lost / 1e9, gaps.J[inside]):
         running = np.cumsum(of_gap)
@@ -113,7 +113,7 @@ def filled(power: Rail, edges_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def worst(closures: list[Closure | None]) -> Closure | None:
-    """The closure that stands for all the rails: that which is further off than its chip's own rounding explains by the
+    """The closure of all the rails: that which is further off than its chip's own rounding explains by the
     most."""
     there = [c for c in closures if c is not None]
     return max(there, key=lambda c: abs(c.corrected_percent) - c.resolution_percent, default=None)

@@ -55,8 +55,8 @@ class Rail(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """`source`: what it is, in words; `utc`: its times are UTC, else they begin anywhere. `notes`: what was assumed or
-    left out."""
+    """`source`: its kind, in words; `utc`: its times are UTC, otherwise they begin anywhere. `notes`: what was assumed
+    or left out."""
 
     source: str
     utc: bool
@@ -85,7 +85,7 @@ def read(path: Path, chosen: dict[str, Column], voltage: float | None = None) ->
 
 
 def _checked(recording: Recording, path: Path) -> Recording:
-    """Raises UsageError where there is no power in it, or its times do not rise."""
+    """Raises UsageError if it lacks power, or its times do not rise."""
     for rail in recording.rails:
         if len(rail.t_ns) < 2:
             raise UsageError(f"samples of {rail.name} in {path}", f"{len(rail.t_ns)}", "record for longer")
@@ -227,7 +227,7 @@ def _factor(role: str, unit: str, heading: str, value: str) -> Any:
 def _by_headings(
     headings: Sequence[str], first: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, tuple[int, Any]]] | None:
-    """The rails' names and the roles; None where there is no time, or no power."""
+    """The rails' names and the roles; None without a time or a power."""
     roles: dict[str, tuple[int, Any]] = {}
     rails: dict[str, str] = {}  # name -> number
     for number, heading in enumerate(headings):

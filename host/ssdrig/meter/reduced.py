@@ -1,7 +1,7 @@
-"""The rails of a run of any length, reduced while their samples are read to what lies between given host times: at each
+"""The rails of a run of any length, reduced while their samples are read to steps between given host times: at each
 edge the running energy and the number of samples before it, in each step between two edges the extremes and the largest
 clock error. rig.bin is read twice, first for the heads of its frames, some hundred bytes for fifty samples; each sample
-is decoded once. What power.Power says of any edges, this says of those that it was made for.
+is decoded once. power.Power answers for any edges, this for those that it was made for.
 """
 
 import os
@@ -85,11 +85,11 @@ class Reduced:
         return samples, uncertainty.deviation_W(samples, *self.scatters_W([begin_ns, end_ns])[:, 0].tolist())
 
     def largest_error_ns(self, edges_ns) -> np.ndarray:
-        """Of the clock in each step; 0 without samples."""
+        """Largest error of the clock in each step; 0 without samples."""
         return self._over(np.maximum, self.clock_error_ns, edges_ns)
 
     def extremes_W(self, edges_ns, of_sum: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest power in each step, of this rail or of the sum; not-a-number where there is none."""
+        """Lowest and highest power in each step, of this rail or of the sum; not-a-number without samples."""
         extremes = self.sum_W if of_sum else self.own_W
         return self._over(np.fmin, extremes.lowest, edges_ns), self._over(np.fmax, extremes.highest, edges_ns)
 
@@ -123,7 +123,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def together(cls, lists: Iterable["Asked"]) -> "Asked":
-        """Of one edge that several ask for the largest error."""
+        """All edges together; one that several ask for has the largest error."""
         lists = [cls.of([]), *lists]
         t_ns, which = np.unique(np.concatenate([one.t_ns for one in lists]), return_inverse=True)
         error_ns = np.zeros(len(t_ns))
@@ -164,13 +164,13 @@ def cut(edges_ns: np.ndarray, t_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 
 def heads(run: str | os.PathLike) -> Heads:
-    """What the frames of a run folder say but for their samples. Raises JournalError without a run folder."""
+    """The frames of a run folder without their samples. Raises JournalError without a run folder."""
     decoder, short = samples.decoded(run, Places)
     return decoder, short, clocks_of(decoder)
 
 
 def seconds_with_samples(run: str | os.PathLike) -> list[np.ndarray]:
-    """Of each rail of the rig the seconds (int64, of CLOCK_MONOTONIC, rising) that have a sample. Raises what
+    """For each rail of the rig the seconds (int64, of CLOCK_MONOTONIC, rising) that have a sample. Raises what
     samples.load_rails raises."""
     decoder, _, clocks = heads(run)
     numbers, seconds_of = samples.rails_of(decoder), []
@@ -193,7 +193,7 @@ def load_rails(
     timed: Asked | None = None,
 ) -> list[Reduced]:
     """Every rail of the rig, ordered by number, for these edges (int64 host ns, in any order) and those that are
-    `timed`. found: heads() of the run, where they have been read. watch: is given what it wants to keep of the samples.
+    `timed`. found: heads() of the run, where they have been read. watch: receives all samples, to store some of them.
     Raises what samples.load_rails raises."""
     decoder, short, clocks = loaded or heads(run)
     numbers = samples.rails_of(decoder)
@@ -217,7 +217,7 @@ def load_rails(
 
 
 def _by_time(rails_pieces: list[Iterator[Piece]]) -> Iterator[tuple[int, Piece]]:
-    """All pieces with the position of their rail; next is always the rail that is the furthest behind."""
+    """All pieces with the position of their rail; next is always the rail with the earliest time."""
     reached_ns = dict.fromkeys(range(len(rails_pieces)), 0)
     while reached_ns:
         i = min(reached_ns, key=reached_ns.__getitem__)
@@ -264,7 +264,7 @@ class _Rail:
         ends = np.array([(one.first, one.last) for one in self._brackets], np.int64)
         self._asked = np.unique(ends)  # samples whose time and raw energy the closure needs
         self._ends, self._asked_ns, self._asked_J = ends.reshape(-1, 2), [np.empty(0, np.int64)], [np.empty(0)]
-        self._counted = self._summed = self._answered = 0  # edges that are behind, and of the asked samples
+        self._counted = self._summed = self._answered = 0  # edges that are done, and of the asked samples
         self._volts_V, self._clipped, self._gaps, self._last_J = 0.0, 0, [self.out.gaps], 0.0
         self._lit, self._dark_V = 0, 0.0
 
@@ -325,7 +325,7 @@ class _Rail:
 
 def largest_bound_ns(piece: Piece, begins: np.ndarray, end: int) -> np.ndarray:
     """The largest error of the samples' times from each of these positions to the next, of the last to `end`. It is
-    linear between the knots of the clock: where ticks do not fall, samples beside knots and borders tell it."""
+    linear between the knots of the clock: where ticks do not fall, samples next to knots and borders show it."""
     t_us = piece.t_us[:end]
     first, last = np.searchsorted(piece.clock.tick_us, t_us[[0, -1]] - piece.clock.base_us)
     # whole microseconds, or the search would turn all samples into floating point
@@ -346,7 +346,7 @@ def between_J(sample_ns: np.ndarray, running_J: np.ndarray, t_ns: np.ndarray) ->
 
 
 class _Sum:
-    """The power of all rails together, as far as all of them have come."""
+    """The power of all rails together, up to the last time that all have."""
 
     def __init__(self, samples_of: list[int], out: Extremes, watch: Watch | None):
         self._out, self._held, self._watch = out, [_Held() for _ in samples_of], watch
@@ -382,7 +382,7 @@ class _Held:
     def __init__(self):
         self.first_ns: int | None = None
         self.t_ns, self.P, self.J = np.empty(0, np.int64), np.empty(0), np.empty(0)
-        self.gaps: list[tuple[int, int]] = []  # times of the samples before and behind
+        self.gaps: list[tuple[int, int]] = []  # times of the samples before and after
 
     def add(self, piece: Piece) -> None:
         self.first_ns = int(piece.t_ns[1]) if self.first_ns is None else self.first_ns
@@ -394,7 +394,7 @@ class _Held:
         self.gaps += zip(piece.gaps.from_ns[inside].tolist(), piece.gaps.to_ns[inside].tolist(), strict=True)
 
     def forget(self, t_ns: int) -> None:
-        """What lies before the last sample up to this time."""
+        """The part before the last sample up to this time."""
         first = max(0, int(np.searchsorted(self.t_ns, t_ns, "right")) - 1)
         self.t_ns, self.P, self.J = self.t_ns[first:], self.P[first:], self.J[first:]
         self.gaps = [gap for gap in self.gaps if gap[1] > t_ns]

@@ -1,5 +1,5 @@
-"""What a board says (wire.py), checked where it arrives: JSON by its fields, the rest by its length. A board may send
-anything; whoever uses an answer behind this finds what wire.py promises."""
+"""A board's messages (wire.py), checked where they arrive: JSON by its fields, the rest by its length. A board may send
+anything; an answer that passed has the form of wire.py."""
 
 import json
 import math
@@ -9,13 +9,13 @@ from typing import Any
 
 from ssdrig.meter import calibration, wire
 
-MOST = 1 << 53  # of any number; what is beyond is nonsense and fits no array
+MOST = 1 << 53  # of any number; larger ones are invalid and fit no array
 MOST_CONVERSION_NS = 2 * 10**9  # of a board 16 ms, of a meter that is polled; the time of 2^32 of these fits int64
-Test = Callable[[object], str | None]  # what is wrong with it
+Test = Callable[[object], str | None]  # the defect, or None
 
 
 def document(body: bytes) -> dict:
-    """A JSON object. ValueError: it is none, or holds numbers that are none."""
+    """A JSON object. ValueError: another JSON value, or one with invalid numbers."""
     try:
         parsed = json.loads(body, parse_constant=_finite, parse_float=_finite)
     except RecursionError:
@@ -32,7 +32,7 @@ def _finite(text: str) -> float:
 
 
 def answer(kind: int, body: bytes) -> dict:
-    """What a frame of these kinds says, {} where it is no JSON or of another kind. A hello of another protocol is as it
+    """The content of a frame of these kinds, {} for other JSON or another kind. A hello of another protocol is as it
     came. ValueError: it is not as wire.py has it."""
     if not is_whole(kind, body):
         raise ValueError(f"{chr(kind)} of {len(body)} bytes")
@@ -54,7 +54,7 @@ def is_whole(kind: int, body: bytes) -> bool:
 
 
 def is_rail(facts: dict) -> bool:
-    """Whether samples can be converted by an entry of H. KeyError, TypeError: it is none."""
+    """Whether samples can be converted by an entry of H. KeyError, TypeError: not an entry."""
     names = ("vbus_lsb_nV", "current_lsb_pA", *(("shunt_uOhm",) if has_chip(facts) else ()))
     of = (facts[name] for name in names)
     may = {"shunt_ns": MOST, "nominal_mV": MOST, "lead_mOhm": MOST_LEAD_MOHM}
@@ -128,7 +128,7 @@ _LENGTHS = {
     **{wire.ARMED: struct.calcsize(wire.ARMED_BODY), wire.ENERGY: struct.calcsize(wire.ENERGY_BODY)},
     **{wire.PONG: struct.calcsize(wire.PONG_BODY), wire.FAST: struct.calcsize(wire.FAST_BODY)},
 }
-_HEADS = {  # head, which of its fields says how many follow, bytes of each
+_HEADS = {  # head, its field with the number of items, bytes of each
     wire.SAMPLES: (struct.Struct(wire.SAMPLES_HEAD), 2, wire.SAMPLE_BYTES),
     wire.WAVEFORM: (struct.Struct(wire.WAVEFORM_HEAD), 5, 2),
 }

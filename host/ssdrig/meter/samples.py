@@ -2,7 +2,7 @@
 
 Seconds are those of the host's CLOCK_MONOTONIC. A second's mean, extremes and deviation are over its samples; its
 energy is the integral between its two ends, gaps filled; conversions lost are counted in the second of the sample
-behind the gap."""
+after the gap."""
 
 import os
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ class Second:
 def load(run: str | os.PathLike, rail: int = 0) -> Power:
     """All samples of one rail of a run folder, clock fitted over the whole run, closure worked out.
 
-    Raises JournalError without a run folder, RigError if no sample of that rail can be told from it."""
+    Raises JournalError without a run folder, RigError if it has no sample of that rail."""
     decoder, short = decoded(run)
     power = _power(decoder, rail, short)
     if not len(power.t_ns):
@@ -88,7 +88,7 @@ def load(run: str | os.PathLike, rail: int = 0) -> Power:
 def load_rails(run: str | os.PathLike) -> list[Power]:
     """As load(), for every rail of the rig, ordered by number; a silent rail has empty arrays.
 
-    Raises JournalError without a run folder, RigError if there is no sample of any rail."""
+    Raises JournalError without a run folder, RigError without a sample of any rail."""
     decoder, short = decoded(run)
     powers = [_power(decoder, rail, short) for rail in rails_of(decoder)]
     need_some(run, decoder, any(len(power.t_ns) for power in powers))
@@ -109,7 +109,7 @@ def need_some(run: str | os.PathLike, decoder: Decoder, there: bool) -> None:
 
 
 def decoded(run: str | os.PathLike, kind: type[Frames] | type[Places] = Frames) -> tuple[Decoder, dict[str, int]]:
-    """All frames of a run folder, and the bytes of it that are no record: left at its end, skipped within."""
+    """All frames of a run folder, and the bytes of it outside records: left at its end, skipped within."""
     decoder, at, skipped, compiled = Decoder(kind), 0, 0, journal.is_long(run) and is_installed("numba")
     while True:
         records = piece(run, at, compiled)
@@ -189,7 +189,7 @@ def _rows(power: Power, edges: np.ndarray, cuts: np.ndarray) -> Seconds:
 
 class Together:
     """Seconds of several rails -> seconds of their sum, each made when the last rail has it; of a second that one rail
-    does not have there is none."""
+    does not have is missing."""
 
     def __init__(self):
         self._waiting: dict[int, dict[str, Second]] = {}
@@ -214,7 +214,7 @@ class Follower:
     What comes out depends on the records alone and not on when or in which pieces they were read: after a restart the
     same seconds come again with the same numbers. A second is made when the records have passed its end by settled_ns
     and a sample has passed it too (or PATIENCE_NS have); seconds without samples are left out. turn_ns: how many are
-    made at once; of a run that has ended more are sooner made, with times that differ by less than their bounds."""
+    made immediately; of a run that has ended more are sooner made, with times that differ by less than their bounds."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class Follower:
         self._next_ns: dict[int, int] = {}  # rail -> start of the next second to make
 
     def seconds(self, final: bool = False) -> Iterator[tuple[str, Second]]:
-        """What has become whole since the last call, as (name of the rail, second); final: the run is over, all the
+        """The seconds completed since the last call, as (name of the rail, second); final: the run is over, all the
         rest."""
         while True:
             records = piece(self._run, self._offset)
@@ -250,15 +250,15 @@ class Follower:
 
     @property
     def hello(self) -> dict | None:
-        """What the board said last of itself, as far as it has been followed."""
+        """The board's latest message, of the frames read so far."""
         return next((boot.hello for boot in reversed(self._decoder.boots) if boot.hello), None)
 
     def rail_names(self) -> list[str]:
-        """Names of the rails that the rig has, as far as it has been followed."""
+        """Names of the rails of the rig, in the frames read so far."""
         return list(self._decoder.rail_names().values())
 
     def _take(self, records: rigrecords.Records) -> Iterator[tuple[str, Second]]:
-        """Decode up to each record that is the first of a new turn, and make what is due then."""
+        """Decode up to each record that is the first of a new turn, and make the seconds due then."""
         latest = np.maximum.accumulate(np.maximum(records.t_ns, self._now_ns))
         turns = np.flatnonzero(np.diff(latest // self._turn_ns, prepend=self._now_ns // self._turn_ns)) + 1
         done = 0
@@ -309,7 +309,7 @@ class Follower:
         return True
 
     def _forget(self, rail: int, used: int) -> int:
-        """Drop frames that are used up, but for two that the next second leans on. Returns what is still held and
+        """Drop frames that are used up, except two that the next second needs. Returns the number still held and
         used."""
         n = self._decoder.frames(rail).n
         ends = np.cumsum(n)

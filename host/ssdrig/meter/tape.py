@@ -1,5 +1,5 @@
 """A recording as the content of a rig.bin: what a rig would have sent, with the claim of the recording's clock where a
-rig has answered pings, and what its maker says of its accuracy where a rig has a chip."""
+rig has answered pings, and its maker's stated accuracy where a rig has a chip."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the rig says when it opens a rail for its limits (frame T of wire.py), in words and as an error."""
+"""The rig's message when it opens a rail for its limits (frame T of wire.py), in words and as an error."""
 
 from ssdrig.base.errors import RailTripped
 from ssdrig.meter.said import document
@@ -8,7 +8,7 @@ DO = "take the drive off, find out why, then ./ssdrig rig on and rig clear; limi
 
 
 def read(body: bytes) -> dict:
-    """The fields of a T frame. ValueError, KeyError, TypeError: it is none."""
+    """The fields of a T frame. ValueError, KeyError, TypeError: not a T frame."""
     event = {key: value for key, value in document(body).items() if key in KEYS}
     if event["quantity"] not in ("A", "V") or not isinstance(event["rail"], int):
         raise ValueError(f"a trip of {event['quantity']!r}")
@@ -17,7 +17,7 @@ def read(body: bytes) -> dict:
 
 
 def in_words(event: dict) -> str:
-    """What was seen, and whether the rail is open now."""
+    """The reading, and whether the rail is open now."""
     unit = event["quantity"]
     seen = f"{event[f'seen_m{unit}'] / 1000:.3f} {unit}"
     lasted = f" for {event['over_us'] / 1000:.1f} ms" if event.get("over_us") is not None else ""

@@ -27,7 +27,7 @@ and so have rails that one meter calibrated (5.2.2). The budget is checked by si
                 later, and those of all of them are looked at. The furthest is a limit, rectangular; rails share it
 
 Not in it: ageing of the shunt (calibrate once a year), bursts shorter than a conversion on a supply that sags by them,
-since V is taken behind I (README of hardware/, Limits).
+since V is taken after I (README of hardware/, Limits).
 """
 
 import math
@@ -39,21 +39,21 @@ from ssdrig.meter import calibration, chips, clock, said
 
 TEMPERATURE_C = 10.0  # how far from the calibration's temperature (without one: 25 C) the rig is taken to be, at most
 SUPPLY_V = 0.1  # of the chip, off 3.3 V
-SHUNT_TOLERANCE_ppm = 10_000  # where the hello does not say
+SHUNT_TOLERANCE_ppm = 10_000  # without a value in the hello
 SHUNT_ppm_PER_C = 75  # WSL2512 from 3 mOhm on, terminals included (Vishay 30100); hardware/values.csv
 SHUNT_C_PER_W = 100  # a 2512 on its board
-EMF_nV_PER_C = 3000  # WSL against copper, at most; a build with another shunt says its own: shunt_emf_nV_per_C
+EMF_nV_PER_C = 3000  # WSL against copper, at most; a build with another shunt states its own: shunt_emf_nV_per_C
 EMF_C = 0.3  # so taken; +- between the shunt's two ends
-LEAD_PART = 0.5  # +- of leads and contacts that nobody measured
+LEAD_PART = 0.5  # +- of unmeasured leads and contacts
 COPPER_PER_C = 0.0039
-MOST_TIME_PERCENT = 5.0  # of an energy: above that the clock does not tell it
-CLOSE_NS, FEW_SHIFTS, MANY_SHIFTS = 5e6, 8, 32  # up to this error of the clock few times are looked at, else many
+MOST_TIME_PERCENT = 5.0  # of an energy: above that the clock is too uncertain
+CLOSE_NS, FEW_SHIFTS, MANY_SHIFTS = 5e6, 8, 32  # up to this error of the clock few times are looked at, otherwise many
 CLOCK = ("clock",)
-UNTIMED = "time: "  # how the reason begins where the clock does not tell an energy
+UNTIMED = "time: "  # begin of the reason where the clock is too uncertain
 
 
 class Mean(NamedTuple):
-    """Of one rail in one window: the hello's entry, mean voltage and power at the drive; of how many samples, and their
+    """One rail in one window: the hello's entry, mean voltage and power at the drive; of how many samples, and their
     standard deviation (0, 0: not known, and then neither noise nor coverage count)."""
 
     rail: dict
@@ -148,12 +148,12 @@ class Term(NamedTuple):
 
 
 def deviation_W(samples: int, sum_W: float, sum_W2: float) -> float:
-    """Standard deviation of so many samples' powers by their sum and that of their squares; 0 of none."""
+    """Standard deviation of the samples' powers by their sum and that of their squares; 0 of none."""
     return math.sqrt(max(0.0, sum_W2 / samples - (sum_W / samples) ** 2)) if samples else 0.0
 
 
 def expanded_W(means: list[Mean]) -> float:
-    """Expanded uncertainty (k = 2) in W of the sum of several rails' mean powers: what is shared adds up first, all
+    """Expanded uncertainty (k = 2) in W of the sum of several rails' mean powers: shared errors add up first, all
     else in squares. NaN for a chip whose limits are not known."""
     alone, shared = 0.0, dict[tuple, float]()
     for term in (term for mean in means for term in budget(mean)):
@@ -256,7 +256,7 @@ def _calibrated(stored: dict, quantity: str, value: float) -> list[Term]:
 
 
 def _stated(mean: Mean, accuracy: dict) -> list[Term]:
-    """Of limits that a meter states, in W."""
+    """Uncertainty from the limits that a meter states, in W."""
     amperes = mean.watts / mean.volts if mean.volts else 0.0
     factors = {"W": (mean.watts, 1.0), "V": (mean.volts, amperes), "A": (amperes, mean.volts)}
     stated = [quantity for quantity in factors if accuracy.get(quantity)]
@@ -278,7 +278,7 @@ def limit(ranges: list, value: float) -> float:
 
 
 def _noise(mean: Mean, chip: chips.Limits, amperes: float) -> list[Term]:
-    """Of the chip's conversions, of the bus that of the shortest."""
+    """Period of the chip's conversions, of the bus that of the shortest."""
     noise_A, bus_V = chips.expected_noise(mean.rail), chip.bus_noise_50us_V
     if not mean.samples or noise_A is None or bus_V is None:
         return []

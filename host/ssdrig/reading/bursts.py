@@ -41,7 +41,7 @@ def _untimed(data: RunData, begin_s: int, still: np.ndarray, period: int, joules
 
 
 def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s: float) -> tuple[dict, str | None]:
-    """KEYS, with `errors`, of the whole cycles within [begin_s, end_s), and why one is None. A cycle is a pause of
+    """KEYS, with `errors`, of the whole cycles within [begin_s, end_s), and the reason of a None. A cycle is a pause of
     `off_s` and the burst of `on_s` after it; the first one begins `first_s` after the first I/O. Times in whole
     seconds of the drive; I/Os of a cycle count for its burst, also those that complete late; a pause is where none do.
     `data` has its power on the grid."""

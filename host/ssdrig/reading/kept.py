@@ -3,7 +3,7 @@
 `found` of a row: {"kind": "retention", "phase": "write" or "verify", "manifest": None or the whole of it, "digest",
 "passes": passes.judge() of each, "windows": [{"name", "s", "J", "W", "begin_ns", "end_ns"}], "idle_W", "refresh_J",
 "refresh_why", and the fields of the event retention.end: "storage", "counts", "since_power_on", "since_seal", "bound",
-"cannot"}. Unknown figures are None."""
+"cannot"}. An unknown figure is null."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

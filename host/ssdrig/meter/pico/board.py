@@ -1,4 +1,4 @@
-"""Whether a greeting is of the same board as an earlier one."""
+"""Whether a greeting comes from the same board as an earlier one."""
 
 from collections.abc import Mapping
 

@@ -95,7 +95,7 @@ Frame = tuple[int, int, bytes]  # kind, seq, body
 
 
 class Book(Protocol):
-    """Where a rig keeps what it hears: a run's journal, or memory (rig_session.Memory)."""
+    """The store of a rig's frames: a run's journal, or memory (rig_session.Memory)."""
 
     def record(self, kind: int, payload: bytes, t_ns: int) -> None: ...
     def record_all(self, rows: list[tuple[int, bytes, int]]) -> None: ...
@@ -104,7 +104,7 @@ class Book(Protocol):
 
 class Line:
     """One port. `lock`: held around each command, so that its holder may send several with nothing between them.
-    `failed` gets the error of an open or close that the book could not take."""
+    `failed` is called for an open or close that the book could not record."""
 
     def __init__(self, port: str, book: Book, lock: threading.Condition, failed: Callable[[SsdrigError], None]):
         self.port, self._book, self._lock, self._failed = port, book, lock, failed
@@ -142,7 +142,7 @@ class Line:
             try:
                 port.close()
             except OSError:
-                pass  # it is gone, which is what was wanted
+                pass  # it is gone, as intended
             self._note("closed")
 
     def _note(self, state: str) -> None:
@@ -168,7 +168,7 @@ class Line:
             except (BlockingIOError, serial.SerialException):
                 return None  # the board does not read: its silence is noticed by the ticker
             except OSError:
-                return None  # the reader meets the same error and says so
+                return None  # the reader meets the same error and reports it
             return None if self._tail_torn else t_ns
 
     def read(self, timeout_s: float) -> tuple[bytes, int]:

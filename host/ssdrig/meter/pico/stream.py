@@ -91,12 +91,12 @@ PING_S = 0.1
 ASK_AGAIN_S = 0.5
 SILENT_S = 3.0
 REOPEN_S = 1.0
-STOPPING_S = 3.0  # what is still under way is waited for at most so long
+STOPPING_S = 3.0  # longest wait for frames still under way
 FIRST_SAMPLE_S = 5.0
 SWITCHED_S = 2.0  # after power has returned; last_second() reaches 1.5 s back
 ANSWERS = wire.HELLO, wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED
 MOST_BEHIND_S = 20.0
-SLOWEST = 10  # a wait is at most so many times as long as promised, for a board whose clock lags behind the host's
+SLOWEST = 10  # longest wait in units of the promised one: a board's clock may be slower than the host's
 
 
 class Rig:
@@ -116,7 +116,7 @@ class Rig:
         self._news = threading.Condition()  # guards all below; notified at each arrival
         self._line = line(port, book, self._news, self._failed)
         self._token = random.getrandbits(32)
-        self.failure: SsdrigError | None = None  # the first one that cannot be mended
+        self.failure: SsdrigError | None = None  # the first fatal one
         self._hello: dict | None = None
         self._configs: set[tuple[int, int]] = set()  # (rail, config) that the hello explains
         self._started_at = self._hello_at = self._samples_at = self._go_at = self._asked_at = self._reopen_at = 0.0
@@ -136,7 +136,7 @@ class Rig:
         self._behind_s = 0.0  # about how old the ping was that it answered
         self._recent: deque[tuple[float, bytes]] = deque()
         self._switched_until = 0.0  # until then the last second holds a cut of our own, or power that comes back
-        self._said = self._odd = ""  # the latest of the board's own words; what was wrong with a whole frame
+        self._said = self._odd = ""  # the latest of the board's own words; the defect of a whole frame
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
     # ---- what a run calls
@@ -181,7 +181,8 @@ class Rig:
             self._until(lambda: not self.silent_rails(), FIRST_SAMPLE_S, "samples of every rail (rig info says more)")
 
     def stop(self) -> None:
-        """End the stream, read what is still under way, close the port. Safe at any time and twice; does not raise."""
+        """End the stream, read the frames still under way, close the port. Safe at any time and twice; does not
+        raise."""
         self._wanted = False
         if self._line.is_open and self._threads:
             self._line.send(wire.STOP)
@@ -199,14 +200,14 @@ class Rig:
 
     def live(self) -> dict:
         """Numbers for a display: samples, lost, damaged (stretches of no frame), pongs, boots, `state` ("streaming",
-        "lost", "stopped"). Raises what cannot be mended: JournalError (full disk), RigError, RailTripped."""
+        "lost", "stopped"). Raises fatal errors: JournalError (full disk), RigError, RailTripped."""
         if self.failure:
             raise self.failure
         state = "stopped" if not self._wanted else "lost" if self._lost_why else "streaming"
         return {**self._counts, "state": state}
 
     def lost(self) -> int:
-        """Conversions lost since start(), as far as is known by now (samples.py counts them exactly afterwards)."""
+        """Conversions lost since start(), known so far (samples.py counts them exactly afterwards)."""
         return self._counts["lost"]
 
     def silent_s(self) -> float:
@@ -219,7 +220,7 @@ class Rig:
         return time.monotonic() - max(last, self._started_at) if self._wanted else 0.0
 
     def silent_rails(self, within_s: float = FIRST_SAMPLE_S) -> list[dict]:
-        """Rails of the hello that sent nothing in the last so many seconds."""
+        """Rails of the hello that sent nothing in the last `within_s`."""
         since = time.monotonic() - within_s
         return [rail for rail in (self._hello or {}).get("rails", []) if self._heard_at.get(rail["rail"], 0.0) < since]
 
@@ -362,7 +363,7 @@ class Rig:
         self._asked_at = 0.0
 
     def _identify(self, body: bytes) -> None:
-        """Whether a greeting is of the board of the run; the first one is."""
+        """Whether a greeting comes from the board of the run; the first one does."""
         try:
             hello = said.answer(wire.HELLO, body)
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -517,7 +518,7 @@ class Rig:
             self._failed(error)
 
     def _failed(self, error: SsdrigError) -> None:
-        """Keep it, and tell who waits: the first is raised where someone listens."""
+        """Remember the first failure and wake the waiters; they raise it."""
         with self._news:
             self.failure = self.failure or error
             self._news.notify_all()

@@ -2,12 +2,12 @@
 (2), `?V=` nominal voltage, `?serial=` of the drive that it must be, `?start=1` starts its power measurement.
 
 Log 02h of NVMe 2.3 has the mean power of the drive's last interval. Log 25h, which is asked only of a drive that lists
-it, counts the intervals, and says whether the power is estimated and whether the intervals follow each other without
+it, counts the intervals, and reports whether the power is estimated and whether the intervals follow each other without
 gaps. Where it counts, each interval is one reading, and those that were missed are known; else an interval is taken as
 INTERVAL_S. What the drive states of its own error is in the words, and never an uncertainty: nothing else vouches.
 
-The controller is held open: what takes its name later is another one. A drive says watts alone: a rail without `?V=`
-stands at 1 V. NVMe Base Specification 2.3; linux/nvme_ioctl.h."""
+The controller is held open: what takes its name later is another one. A drive reports watts alone: a rail without `?V=`
+is put at 1 V. NVMe Base Specification 2.3; linux/nvme_ioctl.h."""
 
 import ctypes
 import fcntl
@@ -129,7 +129,9 @@ class Report:
             answered_ns = time.monotonic_ns()
             if again is None or not again["measuring"]:
                 raise OSError("the drive has ended its power measurement")
-            if facts == again and watts is not None:  # else an interval ended between the logs: the next time tells
+            if (
+                facts == again and watts is not None
+            ):  # otherwise an interval ended between the logs: the next time decides
                 new = again["count"] - known["count"] if known else 0
                 if known and again["generation"] == known["generation"] and new > 0:
                     half_ns = (answered_ns - since_ns + 1) // 2
@@ -169,7 +171,7 @@ def of_drive(rest: str, controller: str | None, serial: str) -> str:
 
 
 def check(rest: str) -> None:
-    """Raises UsageError for what is no such URL."""
+    """Raises UsageError for another kind of URL."""
     _parts(rest)
 
 

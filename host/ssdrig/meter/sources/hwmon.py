@@ -3,7 +3,7 @@
 
 A chip of the INA2xx family with its shunt resistor has the budget of its data sheet, as on our board. The accuracy of
 any other sensor is not known: the kernel does not state it. The share of time that readings cover is not known either,
-because the kernel does not say when a chip converts: nothing is taken to be seen between them."""
+because the kernel does not report when a chip converts: nothing is taken to be seen between them."""
 
 import re
 from collections.abc import Iterator
@@ -84,7 +84,7 @@ def channels(folder: Path, chip: str, nominal_V: float | None) -> list[Channel]:
 
 
 def accuracy(folder: Path, chip: str) -> meter.Accuracy:
-    """Of a sensor, by its name."""
+    """The folder of a sensor, by its name."""
     shunt = folder / "shunt_resistor"
     if chip.upper() in chips.CHIPS and shunt.exists():
         return meter.Accuracy(chip=chip.upper(), shunt_uOhm=int(shunt.read_text()))
@@ -100,7 +100,7 @@ def bound_ns(folder: Path, chip: str) -> int:
 
 
 def check(rest: str) -> None:
-    """Raises UsageError for a folder that is no sensor with a current or a power."""
+    """Raises UsageError for a folder other than a sensor with a current or a power."""
     _parts(rest)
 
 

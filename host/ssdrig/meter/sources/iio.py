@@ -81,7 +81,7 @@ def channels(folder: Path) -> dict[str, Channel]:
 
 
 def accuracy(folder: Path, chip: str) -> meter.Accuracy:
-    """Of a device, by its name."""
+    """The folder of a device, by its name."""
     shunt = folder / "in_shunt_resistor"
     if chip.upper() in chips.CHIPS and shunt.exists():
         return meter.Accuracy(chip=chip.upper(), shunt_uOhm=round(float(shunt.read_text()) * 1e6))
@@ -90,7 +90,7 @@ def accuracy(folder: Path, chip: str) -> meter.Accuracy:
 
 def bound_ns(folder: Path) -> int:
     """By how much the times of a device's readings may be off: a reading is the mean of one set of conversions, and may
-    be another one old. A device that does not say how long these are is taken to convert when it is asked."""
+    be another one old. A device that does not report their length is taken to convert when it is asked."""
     spans_s = [float(path.read_text()) for path in folder.glob("in*_integration_time")]
     ratios = [int(path.read_text()) for path in folder.glob("in*_oversampling_ratio")]
     set_s = max(spans_s, default=0.0) * CONVERSIONS * max(ratios, default=1)
@@ -98,7 +98,7 @@ def bound_ns(folder: Path) -> int:
 
 
 def check(rest: str) -> None:
-    """Raises UsageError for a folder that is no device with a current or a power."""
+    """Raises UsageError for a folder other than a device with a current or a power."""
     _parts(rest)
 
 

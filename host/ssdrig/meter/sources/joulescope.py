@@ -1,9 +1,9 @@
 """A Joulescope JS110, JS220 or JS320: `joulescope:SERIAL`, or `joulescope:` where there is one, by pyjoulescope_driver.
-`?rate=` samples a second (1000), which the driver makes of its own; `V=` and `A=` are limits of its manual.
+`?rate=` samples a second (1000), which the driver makes from its own rate; `V=` and `A=` are limits of its manual.
 
 The driver gives current and voltage by topic, each block with the number of its first sample and the driver's own UTC
 of it, which it makes from the instrument's clock and this host's. That UTC is taken where it fits to when the block
-came; a block whose time does not fit is lost, and counted. Its ranges are left as they are: a range that is set anew,
+came; a block whose time does not fit is lost, and counted. Its ranges are left as they are: a range that is set again,
 or off, takes the drive's power."""
 
 import importlib
@@ -58,7 +58,7 @@ class Joulescope:
         return meter.Clock(BOUND_NS)
 
     def blocks(self) -> Iterator[meter.Block]:
-        """Samples of which both quantities have come."""
+        """Samples with both quantities."""
         pending: dict[str, dict[int, tuple[float, int, int]]] = {name: {} for name in TOPICS}
         next_, missed = None, 0
         while True:
@@ -71,7 +71,7 @@ class Joulescope:
             both = sorted(pending["v"].keys() & pending["i"].keys())
             if not both:
                 continue
-            for of in pending.values():  # what has no partner by now has none
+            for of in pending.values():  # a sample without a partner by now has none
                 for number in [number for number in of if number < both[0]]:
                     del of[number]
             at = 0
@@ -119,7 +119,7 @@ def samples(value: dict, came_ns: int, anchor_ns: int) -> Iterator[tuple[int, fl
 
 
 def check(rest: str) -> None:
-    """Raises UsageError for what is no such URL, ToolMissing without the driver."""
+    """Raises UsageError for another kind of URL, ToolMissing without the driver."""
     _parts(rest)
     _require()
 

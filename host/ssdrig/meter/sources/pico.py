@@ -7,5 +7,5 @@ LINE = Line
 
 
 def check(port: str) -> None:
-    """Raises UsageError where there is no such port."""
+    """Raises UsageError for a missing port."""
     ports.check_there(port)

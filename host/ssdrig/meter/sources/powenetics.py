@@ -1,5 +1,5 @@
-"""A Powenetics v2 on a serial port: `powenetics:PORT?rails=pcie-slot-3.3V,pcie-slot-12V`. `?rails=` says which of RAILS
-feed the drive (those of a PCIe slot); `V=` and `A=` are limits of its manual.
+"""A Powenetics v2 on a serial port: `powenetics:PORT?rails=pcie-slot-3.3V,pcie-slot-12V`. `?rails=` states which of
+RAILS feed the drive (those of a PCIe slot); `V=` and `A=` are limits of its manual.
 
 A packet of 69 bytes comes a millisecond: CA AC, a number of 16 bits, and of 13 channels mV of 16 and mA of 24 bits, big
 endian, without a checksum (Phoronix Test Suite, pull request 920; UniStuttgart-VISUS/libpowenetics). A packet counts
@@ -52,7 +52,7 @@ class Powenetics:
         return meter.Clock(BOUND_NS)
 
     def packets(self) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
-        """Of each read that had any: when it returned, and its packets (number, channels). Raises OSError."""
+        """For each read that had any: when it returned, and its packets (number, channels). Raises OSError."""
         heard_ns = time.monotonic_ns()
         while True:
             self._bytes += self._link.read(max(1, self._link.in_waiting))
@@ -96,12 +96,12 @@ class Powenetics:
 
 
 def _number(head: bytes) -> int | None:
-    """Of a packet that begins so; None: none does."""
+    """The packet that begins like this; None: none does."""
     return int.from_bytes(head[2:], "big") if head.startswith(MARK) else None
 
 
 def check(rest: str) -> None:
-    """Raises UsageError for what is no such URL."""
+    """Raises UsageError for another kind of URL."""
     _parts(rest)
 
 

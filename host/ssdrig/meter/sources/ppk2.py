@@ -45,7 +45,7 @@ class Ppk2:
         try:
             with self._device.stream() as events:
                 for event in events:
-                    if hasattr(event, "missing"):  # a gap: what is begun is lost with it
+                    if hasattr(event, "missing"):  # a gap: a begun block is lost with it
                         missed += 1 + (event.missing or 0) // self._of
                         part = []
                         continue
@@ -68,7 +68,7 @@ class Ppk2:
 
 
 def check(rest: str) -> None:
-    """Raises UsageError for what is no such URL, ToolMissing without ppk2lab."""
+    """Raises UsageError for another kind of URL, ToolMissing without ppk2lab."""
     _parts(rest)
     _require()
 

@@ -70,7 +70,7 @@ class Scpi:
 
 
 def check(rest: str) -> None:
-    """Raises UsageError for what is no such URL, ToolMissing without PyVISA."""
+    """Raises UsageError for another kind of URL, ToolMissing without PyVISA."""
     _asked(rest)
     visa.require()
 
