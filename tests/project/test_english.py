@@ -50,7 +50,7 @@ LIMITS = {
     "firmware": 8,
     "load": 15,
     "meter": 71,
-    "plan": 34,
+    "plan": 37,
     "powerloss": 36,
     "publish": 19,
     "reading": 24,
