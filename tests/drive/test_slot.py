@@ -201,6 +201,28 @@ def test_another_drive_in_the_slot_is_not_dropped(tree):
     assert kernel.written == []
 
 
+@pytest.mark.parametrize("kind", ["sata", "usb"])
+def test_another_drive_in_the_slot_under_any_name_is_a_stranger(tree, kind):
+    """Who still holds the old node open keeps its name: the next drive in the slot gets another one."""
+    getattr(tree, kind)("sda", serial="OURS")
+    own = slot.Slot(of(tree, "sda"), tree.root)
+    own.refuse_stranger()
+    tree.remove("sda")
+    own.refuse_stranger()
+    getattr(tree, kind)("sdb", serial="STRANGER")
+    with pytest.raises(ExchangedDrive) as refusal:
+        own.refuse_stranger()
+    assert "STRANGER" in refusal.value.seen and "sdb" in refusal.value.seen
+
+
+def test_drive_beside_the_slot_is_no_stranger(tree):
+    tree.sata("sda", serial="OURS", port=1)
+    own = slot.Slot(of(tree, "sda"), tree.root)
+    tree.sata("sdb", serial="OTHER", port=2)
+    tree.remove("sda")
+    own.refuse_stranger()
+
+
 def test_without_rights_or_files_a_slot_is_refused_before_any_cut(tree, monkeypatch):
     tree.nvme(0)
     drive = of(tree, "nvme0n1")

@@ -29,6 +29,7 @@ WAYS_OUT = (
     "use a USB4 or Thunderbolt enclosure, a U.2 bay or another adapter, whose slot has hot-plug, or another slot;"
     " as root, `echo 1 > /sys/bus/pci/rescan` may bring the drive back, a restart of the host will"
 )
+PUT_BACK = "bring the drive back, then start again"
 MANAGED = ("manage_system_start_stop", "manage_start_stop")  # of a scsi_disk; the second before Linux 6.6
 Write = Callable[[str, str], None]
 
@@ -230,11 +231,20 @@ class Slot:
             raise UnsafeTarget("no other disk that would go with the drive", seen, do)
         serials = [serial for device in self.place.devices for serial in _serials(device)]
         if strange := [serial for serial in serials if serial != self.drive.serial]:
-            seen, do = f"serial {', '.join(map(printable, strange))}", "bring the drive back, then start again"
-            raise ExchangedDrive(f"drive {printable(self.drive.serial)} in its slot", seen, do)
+            seen = f"serial {', '.join(map(printable, strange))}"
+            raise ExchangedDrive(f"drive {printable(self.drive.serial)} in its slot", seen, PUT_BACK)
         for file, content in self.place.drops:
             self._do(file, content)
         self.dropped = True
+
+    def refuse_stranger(self) -> None:
+        """Raises ExchangedDrive where a disk with another serial has its slot, under whatever name."""
+        for other in inventory.all_drives(self._root):
+            if other.serial in ("", self.drive.serial) or not self.place.devices:
+                continue
+            if of(other, self._root).devices == self.place.devices:
+                seen = f"{printable(other.model) or 'a drive'}, serial {printable(other.serial)}, at {other.node}"
+                raise ExchangedDrive(f"drive {printable(self.drive.serial)} in its slot", seen, PUT_BACK)
 
     def away(self) -> None:
         """Its power goes, or has gone. May be called again."""

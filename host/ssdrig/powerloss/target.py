@@ -113,7 +113,12 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
 
     def back() -> None:
         slot.look()
-        slot.seen(held.recheck(follow=True))
+        try:
+            now = held.recheck(follow=True)
+        except UnsafeTarget:
+            slot.refuse_stranger()
+            raise
+        slot.seen(now)
 
     def promised() -> Promise:
         with held.named() as drive:
