@@ -62,6 +62,8 @@ def test_a_strip_has_each_item_once_in_order(quiet):
         ("time_error", {"clock_error_us": 5_180_000}, "bad", 5.18, 0.1),
         ("time_error", {"clock_error_us": None}, "unknown", None, 0.1),
         ("time_error", {"t1_s": 2.0, "clock_error_us": 20_001}, "bad", 0.020001, 0.02),
+        ("time_error", {"t1_s": 0.002, "clock_error_us": 200.0}, "ok", 0.0002, 0.0002),
+        ("time_error", {"t1_s": 0.001, "clock_error_us": 101.0}, "bad", 0.000101, 0.0001),
         ("gaps", {"filled_s": 0.1}, "ok", 0.1, 0.1),
         ("gaps", {"filled_s": 0.11, "filled_J": 0.2}, "bad", 0.11, 0.1),
         ("gaps", {"energy_J": None}, "bad", 0.0, 0.1),
@@ -73,6 +75,17 @@ def test_the_limits_of_what_power_rests_on(quiet, id_, more, state, value, limit
     assert found["value"] == (None if value is None else pytest.approx(value))
     assert limit is None or found["limit"] == pytest.approx(limit)
     assert bool(found["why"]) == (state != "ok")
+
+
+@pytest.mark.parametrize(("lasts_s", "energy_J", "state"), [(0.0019, None, "not applicable"), (0.021, None, "bad")])
+def test_window_too_short_for_its_energy_claims_none(quiet, lasts_s, energy_J, state):
+    """A flush of 2 ms has a sample or two: it must not redden a run whose steady window is sound."""
+    data, sound = quiet
+    short = strip(data, t1_s=lasts_s, energy_J=energy_J, samples=1, clock_error_us=3000.0)
+    assert short["gaps"]["state"] == state
+    assert {short[name]["state"] == "not applicable" for name in trust.SAMPLED} == {state == "not applicable"}
+    run = trust.whole([("load, all", sound["trust"]), ("flush", list(short.values()))])
+    assert bool(trust.red(run, trust.SAMPLED)) == (state == "bad")
 
 
 @pytest.mark.parametrize(

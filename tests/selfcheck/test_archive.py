@@ -233,7 +233,8 @@ def test_what_leads_out_of_the_archive_is_not_in_it(root, tmp_path):
 def test_a_figure_of_a_run_that_is_not_to_be_trusted_is_marked():
     of = one_run.headline_of_none("") | {"iops_mean": 9000.0, "power_mean_W": 1.5, "wa": 2.0, "window": "w"}
     for bad, marks in (({}, 0), ({"host": "bad"}, 3), ({"gaps": "bad"}, 1), ({"gaps": "unknown"}, 0), (None, 0)):
-        assert runs.figures_words(of | {"trust": bad}).count("✕") == marks
+        assert runs.figures_words(of | {"window_trust": bad}).count("✕") == marks
+    assert runs.figures_words(of | {"trust": {"gaps": "bad"}, "window_trust": {}}).count("✕") == 0  # of another window
 
 
 PASSED = {"passed": True, "drive_writes": 2.1, "past_spare": True}

@@ -153,7 +153,7 @@ def figures_words(of: dict) -> str:
     ]
     texts = {key: f"{number(of[key], places)} {unit}" for key, places, unit in fields}
     texts["wa"] = f"WA {with_error(of['wa'], of['wa_error'], 3)}"
-    bad = {id_ for id_, state in (of["trust"] or {}).items() if state == trust.BAD}
+    bad = {id_ for id_, state in (of["window_trust"] or {}).items() if state == trust.BAD}
     out = [
         trust_strip.with_mark(text, "bad" if bad & {*trust.rests_on(key)} else None)
         for key, text in texts.items()

@@ -28,7 +28,7 @@ from ssdrig.base.words import do_you_mean
 from ssdrig.reading import one_run
 from ssdrig.runs import parts
 
-VERSION = 4  # of the table; one of another version is made again
+VERSION = 5  # of the table; one of another version is made again
 FRESH_NS = 2_000_000_000  # a folder that has changed so lately may change again within one tick of its clock
 COLUMNS = (
     *("id", "path", "key", "parts", "run", "started_utc_ns", "plan", "variant", "model", "serial", "op_percent"),

@@ -113,8 +113,9 @@ def last_event(part: Path) -> dict | None:
 
 
 def headline(folder: Path) -> dict:
-    """FIGURES of a run's main window, each a number or None; `window`: which one; `trust`: {id: state}
-    of the run's trust strip, None without one; `steady`: _verdict(); `why`: None, or why there are no figures."""
+    """FIGURES of a run's main window, each a number or None; `window`: which one; `trust`: {id: state} of the run's
+    trust strip, None without one; `window_trust`: the same of the window; `steady`: _verdict(); `why`: None, or why
+    there are no figures."""
     try:
         last_ns = max(os.stat(part / "events.jsonl").st_mtime_ns for part in parts.of(folder))
         made_ns = os.stat(folder / integrity.FIGURES).st_mtime_ns
@@ -130,11 +131,12 @@ def headline(folder: Path) -> dict:
 
 
 def headline_of_none(why: str) -> dict:
-    return {"window": None, **dict.fromkeys(FIGURES), "trust": None, "steady": None, "why": why or None}
+    lacking = dict.fromkeys(("trust", "window_trust", "steady"))
+    return {"window": None, **dict.fromkeys(FIGURES), **lacking, "why": why or None}
 
 
 def _trust(items) -> dict[str, str] | None:
-    """{id: state} of the run's trust strip, of figures that may hold anything."""
+    """{id: state} of a trust strip, of figures that may hold anything."""
     if not isinstance(items, list):
         return None
     states = {str(item.get("id")): str(item.get("state")) for item in items if isinstance(item, dict)}
@@ -160,7 +162,8 @@ def _verdict(figures: dict) -> dict | None:
 def _of_rows(figures: dict) -> dict:
     """The headline from the rows of any plan."""
     known = results.headline(figures["rows"])
-    return {"window": _text(known["window"]), **{key: _number(known[key]) for key in FIGURES}, "why": known["why"]}
+    out = {"window": _text(known["window"]), **{key: _number(known[key]) for key in FIGURES}, "why": known["why"]}
+    return out | {"window_trust": _trust(known["of"].get("trust"))}
 
 
 def _number(value) -> float | None:

@@ -6,10 +6,11 @@ on (rests_on) is bad.
 
 Limits. host: see plan/rules/limits.py. samples: 0.1 %, a tenth of the smallest difference that is claimed, and none at
 the sensor's limit. time error: 1 % of the window, which changes a mean power by at most this share where the power
-doubles, and at most 100 ms, a tenth of the grid of seconds. The error that a meter states for its times comes on top,
-up to a tenth of the window: the time term of the uncertainty has it, and beyond that the power belongs to another
-stretch. closure: 0.1 %; without faults it is 0.001 %. gaps: 0.5 % of the window, over which power is interpolated or
-not known."""
+doubles, and at most 100 ms, a tenth of the grid of seconds. For a window of a few ms it is the 0.2 ms to which the
+board's times are known on a host at rest, and the error that a meter states for its times comes on top, both up to a
+tenth of the window: the time term of the uncertainty has it, and beyond that the power belongs to another stretch.
+closure: 0.1 %; without faults it is 0.001 %. gaps: 0.5 % of the window, over which power is interpolated or not known.
+A window shorter than 20 ms without an energy makes no claim: samples, time error and gaps do not apply to it."""
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,6 +51,8 @@ UNITS = {
 }
 LOST_PERCENT = 0.1
 TIME_SHARE, TIME_S = 0.01, 0.1
+BOARD_S = 200e-6  # bound of the board's times on a host at rest
+SHORT_S = BOARD_S / TIME_SHARE  # a shorter window often has no energy; a flush, a purge
 STATED_SHARE = 0.1  # of a window: as much of what a meter states of its times is allowed
 CLOSURE_PERCENT = 0.1
 CALIBRATED_DAYS = 365  # after which a calibration no longer vouches for the rig
@@ -195,6 +198,9 @@ def _why_without(header: Mapping, of_run: Iterable[Item]) -> str | None:
 def _of_power(figures: Mapping, lasts_s: float, k: int, of_meter_s: float = 0.0) -> list[Item]:
     """Samples, time error and gaps of a window that lasts `lasts_s` by the host's clock. `of_meter_s`: stated_s()."""
     samples = figures.get("samples")
+    if lasts_s < SHORT_S and figures.get("energy_J") is None:
+        why = f"it lasts {seconds(lasts_s)}, too short for its energy"
+        return [Item(name, NOT_APPLICABLE, why=why) for name in SAMPLED]
     if not samples:
         return [
             Item("samples", BAD, why="no power samples"),
@@ -230,7 +236,7 @@ def _hello(data: "RunData") -> Mapping | None:
 
 
 def _time_error(clock_error_us: float | None, lasts_s: float, of_meter_s: float = 0.0) -> Item:
-    usual_s = min(TIME_SHARE * lasts_s, TIME_S)
+    usual_s = max(min(TIME_SHARE * lasts_s, TIME_S), min(BOARD_S, STATED_SHARE * lasts_s))
     limit_s = max(usual_s, min(usual_s + of_meter_s, STATED_SHARE * lasts_s))
     if clock_error_us is None:
         return Item("time_error", UNKNOWN, None, limit_s, "it is not known")
