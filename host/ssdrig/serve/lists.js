@@ -45,7 +45,7 @@ const Lists = (() => {
     $("latest").hidden = Boolean(Live.followed());
     $("latest-rows").replaceChildren(...reply.runs.map((run) => {
       const f = run.figures, cell = (text, kind) => el("td", text, { class: kind });
-      return el("tr", null, { title: run.path }, el("td", null, { class: "text" }, link(run)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.state, `text state-${run.state}`), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.trust, OF_LOAD)), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.trust)));
+      return el("tr", null, { title: run.path }, el("td", null, { class: "text" }, link(run)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.state, `text state-${run.state}`), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.window_trust, OF_LOAD)), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.window_trust)));
     }));
     if (!reply.runs.length) $("latest-rows").append(el("tr", null, {}, el("td", "No run yet.", { colspan: "7" })));
   }
@@ -78,7 +78,7 @@ const Lists = (() => {
     return !of ? "–" : named("bad") ? `BAD: ${named("bad")}` : "ok";
   };
   const steady = (of) => of == null ? "–" : `${of.passed ? "yes" : of.passed === false ? "NO" : "not known"}${of.drive_writes == null ? "" : ` at ${num(of.drive_writes, 2)}`}${of.past_spare === false ? ", not past the cliff for sure" : ""}`;
-  // a figure with a mark if its basis is bad (analysis/trust.py: of I/O and wear two items, of power all)
+  // a figure with a mark if its basis is bad (reading/trust.py: of I/O and wear two items, of power all)
   const marked = (text, of, items) => of && Object.keys(of).some((id) => of[id] === "bad" && (!items || items.includes(id))) ? `${text} ✕` : text;
   const OF_LOAD = ["steady", "host"];
   function row(run) {
@@ -87,7 +87,7 @@ const Lists = (() => {
     const cell = (text, kind, title) => el("td", text, { class: kind, title });
     const wa = f.wa == null ? "–" : withError(f.wa, f.wa_error);
     const label = el("td", null, { class: "text" }, ...(run.title ? [el("span", `${run.title} `)] : []), ...run.tags.map((tag) => el("span", tag, { class: "tag" })));
-    const made = el("tr", null, { title: run.path }, el("td", null, {}, box), el("td", null, { class: "text" }, link(run)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.op_percent == null ? "default" : `${num(run.op_percent, 1)} %`), cell(run.state, `state-${run.state}`, run.why), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(steady(f.steady), f.steady?.passed === false ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.trust, OF_LOAD), null, f.why), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.trust)), cell(f.energy_uJ_per_io == null ? "–" : marked(num(f.energy_uJ_per_io, 1), f.trust)), cell(f.clat_p99_us == null ? "–" : marked(num(f.clat_p99_us, 0), f.trust, OF_LOAD)), cell(f.wa == null ? "–" : marked(wa, f.trust, OF_LOAD)), cell(f.window ?? "–", "text", f.why), label);
+    const made = el("tr", null, { title: run.path }, el("td", null, {}, box), el("td", null, { class: "text" }, link(run)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.op_percent == null ? "default" : `${num(run.op_percent, 1)} %`), cell(run.state, `state-${run.state}`, run.why), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(steady(f.steady), f.steady?.passed === false ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.window_trust, OF_LOAD), null, f.why), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.window_trust)), cell(f.energy_uJ_per_io == null ? "–" : marked(num(f.energy_uJ_per_io, 1), f.window_trust)), cell(f.clat_p99_us == null ? "–" : marked(num(f.clat_p99_us, 0), f.window_trust, OF_LOAD)), cell(f.wa == null ? "–" : marked(wa, f.window_trust, OF_LOAD)), cell(f.window ?? "–", "text", f.why), label);
     made.classList.toggle("chosen", box.checked);
     box.addEventListener("change", () => {
       box.checked ? chosen.set(run.id, words) : chosen.delete(run.id);
