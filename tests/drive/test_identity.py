@@ -10,11 +10,11 @@ from drives import a_drive
 from guarding import SERIAL, against, make_ext4, tree  # noqa: F401  fixture
 
 from ssdrig.base.errors import ExchangedDrive, UnsafeTarget, UsageError
-from ssdrig.drive import ata_identity, guard, identity, inventory
+from ssdrig.drive import guard, identity, inventory
 from ssdrig.drive.door import path_of
 from ssdrig.drive.identity import Identity, compare, placeholder
 from ssdrig.drive.inventory import all_drives, find
-from ssdrig.publish.influx.tags import drive_tag
+from ssdrig.publish.influx.line_protocol import drive_tag
 
 MIB = 1 << 20
 SIZE = {"size_bytes": 64 * MIB}
@@ -453,13 +453,13 @@ def test_disks_in_one_dock_that_can_be_asked_are_no_twins(tree, monkeypatch):
 
 def test_identify_answer_is_checked_for_its_sum():
     data = bytearray(identify_page("S1", "F1", "M")[60:572])
-    assert ata_identity.whole(bytes(data))
+    assert inventory.whole(bytes(data))
     data[510] = 0xA5
     data[511] = -sum(data[:511]) % 256
-    assert ata_identity.whole(bytes(data))
+    assert inventory.whole(bytes(data))
     data[30] ^= 1
-    assert not ata_identity.whole(bytes(data))
-    assert not ata_identity.whole(bytes(512)) and not ata_identity.whole(b"")
+    assert not inventory.whole(bytes(data))
+    assert not inventory.whole(bytes(512)) and not inventory.whole(b"")
 
 
 # --- locks

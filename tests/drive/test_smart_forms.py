@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ssdrig.base.errors import UsageError
-from ssdrig.drive.smart import counters, forms, smartctl_text
+from ssdrig.drive.smart import counters, saved
 
 ATA_TEXT = """smartctl 7.2 2020-12-30 r5155 [x86_64-linux-5.10.0] (local build)
 
@@ -110,8 +110,8 @@ write:         0        0         0         0          0     500000.000         
 
 
 def read(*texts: str) -> list[dict]:
-    found = [(str(number), one) for number, text in enumerate(texts) for one in forms.documents(text.encode(), "f")]
-    return [counters.snapshot(document) for _, document in forms.with_identity(found)]
+    found = [(str(number), one) for number, text in enumerate(texts) for one in saved.documents_of(text.encode(), "f")]
+    return [counters.snapshot(document) for _, document in saved.with_identity(found)]
 
 
 def ata(**more) -> dict:
@@ -135,7 +135,7 @@ def test_text_of_an_ata_drive():
     }
     assert {name: got[name] for name in expected} == expected
     assert {reason["kind"] for reason in got["health_reasons"]} == {"self_test", "error_log"}
-    assert smartctl_text.parse(ATA_TEXT)["local_time"]["time_t"] == 1795841378
+    assert saved.parse(ATA_TEXT)["local_time"]["time_t"] == 1795841378
 
 
 def test_old_table_of_attributes():
@@ -158,7 +158,7 @@ def test_old_table_of_attributes():
     ],
 )
 def test_raw_values_of_text(shown, raw):
-    assert smartctl_text._raw(shown) == raw
+    assert saved._raw(shown) == raw
 
 
 def test_text_of_an_nvme_drive():
@@ -198,7 +198,7 @@ def test_lines_arrays_and_ceph_are_several_documents():
         assert [got["serial"] for got in read(text)] == ["0", "1", "2"]
     with_error = json.dumps(json.loads(ceph) | {"20260105-120000": {"error": "smartctl failed"}})
     assert len(read(with_error)) == 3
-    assert forms.documents(ceph.encode(), "f")[0]["utc_ns"] == 1767268800 * 10**9
+    assert saved.documents_of(ceph.encode(), "f")[0]["utc_ns"] == 1767268800 * 10**9
 
 
 def test_words_before_the_document_are_skipped():

@@ -12,7 +12,7 @@ from guest.qemu import SAS, Disk
 from guest.test_guest_powerloss import Bench
 from ssdrig.base.errors import PromiseBroken, Suspicion
 from ssdrig.plan.kinds import cut_filesystems
-from ssdrig.powerloss import above, campaign, clients, cycle, filesystems
+from ssdrig.powerloss import above, campaign, cycle, filesystems, mounts
 from ssdrig.runs import journal
 
 WHY_NOT = "SSDRIG_TEST_GUEST_CUTS=1 runs it, on a free machine (5 min): a starved guest has written nothing when cut"
@@ -83,7 +83,7 @@ def test_honest_drive_and_file_systems_keep_all(machine_with_holders, tmp_path):
     seen = rows(found)
     for name, _ in ASKED:
         assert seen[name, ""]["sessions"] == HONEST_CUTS + 1
-        for client in clients.NAMES:
+        for client in mounts.NAMES:
             row, rest = seen[name, client], seen[name, f"{client}, at rest"]
             assert row["promised"] > HONEST_CUTS and rest["promised"] > 0, row
             assert not row["failing"] and not rest["failing"], row

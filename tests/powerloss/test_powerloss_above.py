@@ -20,7 +20,7 @@ from ssdrig import cli
 from ssdrig.base.errors import DriveError, Suspicion, ToolMissing, UsageError
 from ssdrig.drive import slot
 from ssdrig.plan.kinds import cut_filesystems
-from ssdrig.powerloss import above, clients, filesystems
+from ssdrig.powerloss import above, filesystems, mounts
 from ssdrig.powerloss.campaign import Mounted
 from ssdrig.powerloss.history import NEVER
 from ssdrig.powerloss.promise import FLUSH, Promise
@@ -49,7 +49,7 @@ def written(client: str, folder: Path, records: int = RECORDS) -> dict:
 
 
 def put(client: str, folder: Path, records: int) -> dict:
-    report, paused = clients.Report(), itertools.count(1)
+    report, paused = mounts.Report(), itertools.count(1)
 
     def pause() -> None:
         if next(paused) == records:
@@ -57,7 +57,7 @@ def put(client: str, folder: Path, records: int) -> dict:
             raise Enough
 
     with pytest.raises(Enough):
-        clients.write(client, str(folder), 7, report, pause)
+        mounts.write(client, str(folder), 7, report, pause)
     begun, acked_ns = report.read()
     report.close()
     assert (begun, len(acked_ns)) == (records + 1, records)
@@ -65,11 +65,11 @@ def put(client: str, folder: Path, records: int) -> dict:
 
 
 def judged(report: dict, folder: Path, until_ns: int = NEVER) -> dict:
-    left = clients.left(report["client"], str(folder), report["session"], report["begun"])._asdict()
+    left = mounts.left_clients(report["client"], str(folder), report["session"], report["begun"])._asdict()
     return above.client(report, left, until_ns, report["acked_ns"][-1])
 
 
-@pytest.mark.parametrize("name", clients.NAMES)
+@pytest.mark.parametrize("name", mounts.NAMES)
 def test_a_client_that_lost_nothing_is_not_accused(name, tmp_path):
     report = written(name, tmp_path / "there")
     found = judged(report, tmp_path / "there")
@@ -77,7 +77,7 @@ def test_a_client_that_lost_nothing_is_not_accused(name, tmp_path):
     assert (found["promised"], found["left"], found["lost"], found["corrupt"]) == (RECORDS, RECORDS, 0, 0)
 
 
-@pytest.mark.parametrize("name", clients.NAMES)
+@pytest.mark.parametrize("name", mounts.NAMES)
 def test_only_what_was_acknowledged_before_power_returned_was_promised(name, tmp_path):
     report = written(name, tmp_path / "there")
     shutil.rmtree(tmp_path / "there")
@@ -87,7 +87,7 @@ def test_only_what_was_acknowledged_before_power_returned_was_promised(name, tmp
 
 
 def test_record_under_way_may_be_there_in_part_or_whole(tmp_path):
-    report, line = written(clients.APPENDS, tmp_path / "there"), clients.framed(7, RECORDS + 1)
+    report, line = written(mounts.APPENDS, tmp_path / "there"), mounts.framed(7, RECORDS + 1)
     last = sorted((tmp_path / "there").iterdir())[-1]
     with open(last, "ab") as file:
         file.write(line[: len(line) // 2])
@@ -100,25 +100,25 @@ def test_record_under_way_may_be_there_in_part_or_whole(tmp_path):
 
 def place(record: int) -> tuple[int, int]:
     """(number of the file, offset in it) of a record of the log."""
-    file, within = divmod(record - 1, clients.RECORDS_OF_FILE)
-    first = file * clients.RECORDS_OF_FILE + 1
-    return file, sum(len(clients.framed(7, each)) for each in range(first, first + within))
+    file, within = divmod(record - 1, mounts.RECORDS_OF_FILE)
+    first = file * mounts.RECORDS_OF_FILE + 1
+    return file, sum(len(mounts.framed(7, each)) for each in range(first, first + within))
 
 
 @pytest.mark.parametrize("record", [1, 64, 65, 100, RECORDS])
 def test_altered_byte_of_the_log_is_found_in_its_record(record, tmp_path):
-    report = written(clients.APPENDS, tmp_path / "there")
+    report = written(mounts.APPENDS, tmp_path / "there")
     file, offset = place(record)
-    path = tmp_path / "there" / clients.FILE.format(file)
+    path = tmp_path / "there" / mounts.FILE.format(file)
     content = bytearray(path.read_bytes())
-    content[offset + len(clients.framed(7, record)) - 1] ^= 1
+    content[offset + len(mounts.framed(7, record)) - 1] ^= 1
     path.write_bytes(content)
     found = judged(report, tmp_path / "there")
     assert (found["lost"], found["corrupt"], found["left"]) == (0, 1, RECORDS - 1) and above.broken(found)
 
 
 def test_lost_end_lost_file_and_zeros_of_the_log_are_found(tmp_path):
-    report = written(clients.APPENDS, tmp_path / "there")
+    report = written(mounts.APPENDS, tmp_path / "there")
     _, at = place(RECORDS - 4)
     last = sorted((tmp_path / "there").iterdir())[-1]
     os.truncate(last, at)
@@ -127,21 +127,21 @@ def test_lost_end_lost_file_and_zeros_of_the_log_are_found(tmp_path):
     assert found["oldest_lost_ms"] == round((report["acked_ns"][-1] - report["acked_ns"][RECORDS - 5]) / 1e6, 3)
     last.unlink()
     assert judged(report, tmp_path / "there")["lost"] == RECORDS - 128
-    second = tmp_path / "there" / clients.FILE.format(1)
+    second = tmp_path / "there" / mounts.FILE.format(1)
     second.write_bytes(bytes(second.stat().st_size))
     found = judged(report, tmp_path / "there")
     assert (found["corrupt"], found["left"]) == (64, 64)
 
 
 def test_what_was_never_begun_is_found(tmp_path):
-    report = written(clients.APPENDS, tmp_path / "there")
-    first = tmp_path / "there" / clients.FILE.format(0)
+    report = written(mounts.APPENDS, tmp_path / "there")
+    first = tmp_path / "there" / mounts.FILE.format(0)
     first.write_bytes(first.read_bytes() + b"more")
     (tmp_path / "there" / "stranger").write_text("")
     assert judged(report, tmp_path / "there")["extra"] == 4 + 1
 
 
-@pytest.mark.parametrize("name", [clients.WAL, clients.ROLLBACK])
+@pytest.mark.parametrize("name", [mounts.WAL, mounts.ROLLBACK])
 def test_old_database_is_found_by_the_rows_that_it_lacks(name, tmp_path):
     early = written(name, tmp_path / "early", 90)
     report = written(name, tmp_path / "there")
@@ -150,11 +150,11 @@ def test_old_database_is_found_by_the_rows_that_it_lacks(name, tmp_path):
     assert (found["lost"], found["corrupt"], found["first_lost"]) == (RECORDS - 90, 0, 91)
 
 
-@pytest.mark.parametrize("name", [clients.WAL, clients.ROLLBACK])
+@pytest.mark.parametrize("name", [mounts.WAL, mounts.ROLLBACK])
 @pytest.mark.parametrize("damage", ["row", "counter", "more", "page", "gone", "empty"])
 def test_damaged_database_is_found(name, damage, tmp_path):
     report = written(name, tmp_path / "there")
-    path = tmp_path / "there" / clients.DATABASE
+    path = tmp_path / "there" / mounts.DATABASE
     done = {
         "row": "UPDATE entries SET body = x'00' WHERE record = 17",
         "counter": "UPDATE counter SET records = 12",
@@ -182,8 +182,8 @@ def test_damaged_database_is_found(name, damage, tmp_path):
 
 
 def test_hot_journal_is_rolled_back_and_is_no_damage(tmp_path):
-    report = written(clients.ROLLBACK, tmp_path / "there")
-    path = tmp_path / "there" / clients.DATABASE
+    report = written(mounts.ROLLBACK, tmp_path / "there")
+    path = tmp_path / "there" / mounts.DATABASE
     if (pid := os.fork()) == 0:  # a client that ends within a transaction
         database = sqlite3.connect(path, isolation_level=None)
         database.execute("PRAGMA cache_size = 1")  # so that changed pages are written before the commit
@@ -199,13 +199,13 @@ def test_hot_journal_is_rolled_back_and_is_no_damage(tmp_path):
 # ---- the verdict
 
 
-def report(acked: int, client: str = clients.APPENDS) -> dict:
+def report(acked: int, client: str = mounts.APPENDS) -> dict:
     times = [1000 * n for n in range(1, acked + 1)]
     return {"filesystem": "xfs", "client": client, "session": 3, "begun": acked + 1, "acked_ns": times}
 
 
-def seen(whole: int, client: str = clients.APPENDS, **changed) -> dict:
-    left = clients.Left([[1, whole]] if whole else [], [], 0, "")._asdict()
+def seen(whole: int, client: str = mounts.APPENDS, **changed) -> dict:
+    left = mounts.Left([[1, whole]] if whole else [], [], 0, "")._asdict()
     one = {"filesystem": "xfs", "mounted": True, "why": "", "options": "rw,nobarrier", "check": ""}
     client_of = {"filesystem": "xfs", "client": client, "session": 3, **left}
     return {"clients": [client_of], "filesystems": [one | changed], "written_bytes": 0}
@@ -230,7 +230,7 @@ def test_unmountable_and_inconsistent_file_systems_fail():
     rows = above.totals([found, verdict([report(50)], seen(50))])
     assert [(row["client"], row["sessions"], row["failing"], row["by_drive"]) for row in rows] == [
         ("", 2, [3], 0),
-        (clients.APPENDS, 2, [3], 0),
+        (mounts.APPENDS, 2, [3], 0),
     ]
     assert "nobarrier" in above.words(rows[1])
 
@@ -304,7 +304,7 @@ def test_damaged_file_system_is_made_anew_and_a_whole_one_is_looked_at_again():
         found, _ = mounted.judge(3, {"clients": [report(50)], "down_ns": 1}, **times)
         assert found["failed"] == (whole == 49)
     # the second time, what was whole after the first was looked at, too: of session 3 again here, so 49 are too few
-    assert [each["client"] for each in found["clients"]] == [clients.APPENDS, f"{clients.APPENDS}, at rest"]
+    assert [each["client"] for each in found["clients"]] == [mounts.APPENDS, f"{mounts.APPENDS}, at rest"]
     mounted.start(4)
     assert driver.made == [["xfs"], ["xfs"]] and driver.started == [(3, 0), (3, 3), (4, 0)]
 
@@ -320,7 +320,7 @@ def test_session_without_a_write_looks_at_what_is_at_rest_and_starts_no_client()
         down = mounted.start(session, writes=False)
         driver.answers.append(seen(whole))
         found, _ = mounted.judge(session, down, **times)
-        assert [each["client"] for each in found["clients"]] == [f"{clients.APPENDS}, at rest"]
+        assert [each["client"] for each in found["clients"]] == [f"{mounts.APPENDS}, at rest"]
         assert found["judged"] and found["failed"] == (whole == 49)
     assert driver.started == [(3, 0)]
 
@@ -469,8 +469,8 @@ def test_file_system_of_this_kernel_keeps_what_it_promised_and_a_drive_that_forg
         assert judged["failed"] is forgets and written_bytes > 0, judged
         before = part(medium)
     rows = {each["client"]: each for each in judged["clients"]}
-    assert all(rows[name]["lost"] == rows[name]["promised"] > 0 for name in clients.NAMES), rows
-    rests = [f"{name}, at rest" for name in clients.NAMES]
+    assert all(rows[name]["lost"] == rows[name]["promised"] > 0 for name in mounts.NAMES), rows
+    rests = [f"{name}, at rest" for name in mounts.NAMES]
     assert all(rows[name]["promised"] > 0 and not above.broken(rows[name]) for name in rests), rows
     assert [above.sound(each) for each in judged["filesystems"]] == [True]
     mounted.start(3)  # made anew

@@ -6,7 +6,7 @@ import pytest
 
 from ssdrig.publish.influx.link import Answer
 from ssdrig.publish.influx.outbox import Outbox
-from ssdrig.publish.influx.rejected import Rejected
+from ssdrig.publish.influx.sender import Rejected
 
 ANSWER = Answer(400, "no")
 

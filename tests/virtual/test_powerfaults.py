@@ -7,7 +7,7 @@ import pytest
 from selfcheck import powerloss_recall
 from ssdrig.base.errors import UsageError
 from ssdrig.powerloss.findings import BY_NAME
-from ssdrig.virtual.device import faultmodels, observable, powerfaults
+from ssdrig.virtual.device import injector, observable, powerfaults
 from ssdrig.virtual.device.observable import NEVER, NONE, Change, Read
 
 OLD, NEW, NEWER, ZEROS = b"o" * 4096, b"n" * 4096, b"x" * 4096, bytes(4096)
@@ -22,7 +22,7 @@ def test_each_fault_leads_to_classes_that_there_are():
 
 def test_each_fault_is_tried_by_the_bench_and_has_a_model():
     assert [case.fault for case in powerloss_recall.CASES] == [*powerfaults.BY_NAME]
-    assert faultmodels.BEFORE_LOSS.keys() | faultmodels.AFTER_LOSS.keys() < powerfaults.BY_NAME.keys()
+    assert injector.BEFORE_LOSS.keys() | injector.AFTER_LOSS.keys() < powerfaults.BY_NAME.keys()
 
 
 def test_settings_fill_in_what_is_usual():

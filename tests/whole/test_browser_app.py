@@ -14,7 +14,7 @@ from growing_run import Growing
 from ssdrig import cli
 from ssdrig.run.control import Control
 from ssdrig.runs import journal, labels
-from ssdrig.serve import guard
+from ssdrig.serve import app
 from ssdrig.serve.pages import leads_out
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&"
@@ -96,7 +96,7 @@ def test_a_run_with_a_link_that_leads_out_of_it_makes_no_page(runs, tmp_path):
 def test_every_answer_has_its_headers(served):
     for path, token in (("/", None), ("/api/hello", served.token), ("/api/hello", None), ("/nothing", served.token)):
         _, headers, body = served.ask("GET", path, headers={"Authorization": f"Bearer {token}" if token else None})
-        assert {name: headers.get(name) for name in guard.HEADERS} == guard.HEADERS, path
+        assert {name: headers.get(name) for name in app.HEADERS} == app.HEADERS, path
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
         assert "set-cookie" not in headers and not any(name.startswith("access-control") for name in headers)

@@ -16,7 +16,7 @@ from browser_serving import Serving
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssdrig.serve import connection, guard
+from ssdrig.serve import app, connection
 
 
 @pytest.fixture(scope="module")
@@ -460,17 +460,16 @@ def test_a_connection_has_so_long_for_a_head_and_for_taking_its_answer(monkeypat
 
 @given(st.binary(max_size=80))
 def test_the_guard_lets_nothing_through_without_its_token(data):
-    allowed, text = guard.hosts(8017), data.decode("latin-1")
+    allowed, text = app.hosts(8017), data.decode("latin-1")
     head = [(b"host", b"127.0.0.1:8017")]
     for method in ("GET", "POST", text[:5]):
         for more in ([], [(b"authorization", data)], [(b"cookie", data)]):
             for path in ("/api/hello", "/" + text):
-                refused = guard.refuse(method, path, head + more, allowed, "t" * 43)
-                assert refused or path == "/" or guard.PAGE.fullmatch(path)
+                refused = app.refuse(method, path, head + more, allowed, "t" * 43)
+                assert refused or path == "/" or app.PAGE.fullmatch(path)
     for name in (b"", data, b"evil", b"127.0.0.1:8017\n", b" 127.0.0.1:8017"):
         if name not in (b"127.0.0.1:8017", b"localhost:8017", b"[::1]:8017"):
-            assert guard.refuse("GET", "/", [(b"host", name)], allowed, "t" * 43).status == 403
+            assert app.refuse("GET", "/", [(b"host", name)], allowed, "t" * 43).status == 403
     assert (
-        guard.refuse("GET", "/api/hello", [*head, (b"authorization", b"Bearer " + b"t" * 43)], allowed, "t" * 43)
-        is None
+        app.refuse("GET", "/api/hello", [*head, (b"authorization", b"Bearer " + b"t" * 43)], allowed, "t" * 43) is None
     )

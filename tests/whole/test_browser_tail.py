@@ -18,7 +18,7 @@ from ssdrig.meter import samples, wire
 from ssdrig.reading.live_load import Load
 from ssdrig.runs import journal, rigbin, rigrecords
 from ssdrig.serve import tail as previews
-from ssdrig.serve.hub import Hub
+from ssdrig.serve.app import Hub
 from ssdrig.serve.tail import BEHIND, Place, Tail, place
 
 IOPS = [20000] * 6 + [1000, 3000] * 3 + [0, 0, 500]

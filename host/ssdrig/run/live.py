@@ -1,15 +1,19 @@
 """What happens each second of a run: the live line, the line for scripts, the SMART polls at their cadence, the clock
-anchors, and the question whether the rig is still there."""
+anchors, and the question whether the rig is still there.
+
+The lines that stand at the foot of the terminal while a run goes on. Pure."""
 
 import contextlib
 import json
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+from ssdrig.base import words
 from ssdrig.base.errors import JournalError, RigError, SsdrigError
-from ssdrig.base.progress import Part, Progress, columns, rows, sparkline
+from ssdrig.base.progress import Part, Progress, columns, fitted, rows, sparkline
 from ssdrig.base.words import clock, size
 from ssdrig.drive import witness
 from ssdrig.drive.smart import counters
@@ -17,11 +21,87 @@ from ssdrig.meter.pico.stream import Rig
 from ssdrig.plan.expand import Act
 from ssdrig.plan.rules import windows
 from ssdrig.reading.smart import UNDER_LOAD
-from ssdrig.run import panel
 from ssdrig.run.bench import Bench
 from ssdrig.run.course import Course, range_words
 from ssdrig.run.pace import Pace
 from ssdrig.runs import journal
+
+BAR = 16  # characters
+FEWEST_BARS = 8  # of a sparkline, in a narrow terminal
+LEAST_ROWS = 10  # of a terminal that has room for the lines; a lower one gets one line
+DAY_S = 86400
+
+
+class Panel(NamedTuple):
+    """What the lines show. Rates and latencies in drive time; None: not known."""
+
+    place: str  # step of the plan, such as "3/7 load"
+    share: float | None  # of the step, 0 to 1; None: it goes on until someone ends it
+    elapsed_s: float
+    left_s: tuple[float, float] | None  # host time to the end of the whole run, (least, most)
+    written: str
+    rule: str = ""
+    iops: Sequence[float] = ()  # of each second of the step
+    bytes_per_s: float | None = None
+    latency_s: float | None = None  # mean of the last second
+    stall_utc_s: float | None = None  # when the last second without any I/O was
+    watts: Sequence[float] = ()  # of each second of the step
+    temperature_C: float | None = None  # of the last SMART reading
+    power: Sequence[Part] = ()  # the rig's state: losses, limits
+
+
+def lines(panel: Panel, utc_s: float, columns: int) -> list[str]:
+    """Two to four lines, each shorter than the terminal is wide.
+
+    utc_s: now, for the clock time of the end
+    """
+    rows = [_course(panel, utc_s), _rates(panel), _power(panel), [Part(panel.rule, 1, 24), Part(panel.written)]]
+    return [line for line in (fitted(row, columns) for row in rows) if line]
+
+
+def _course(panel: Panel, utc_s: float) -> list[Part]:
+    parts = [Part(panel.place, 0, 12)]
+    if panel.share is None:
+        parts.append(Part(words.clock(panel.elapsed_s)))
+    else:
+        full = round(BAR * min(1.0, panel.share))
+        parts += [Part("█" * full + "·" * (BAR - full), 4), Part(f"{panel.share:4.0%}", 1)]
+    if panel.left_s is not None:
+        ends = "…".join(dict.fromkeys(_clock_time(utc_s + left_s, utc_s) for left_s in panel.left_s))
+        left = "…".join(dict.fromkeys(map(words.clock, panel.left_s)))
+        parts += [Part(f"whole run ends {ends}", 3), Part(f"in {left}")]
+    return parts
+
+
+def _rates(panel: Panel) -> list[Part]:
+    if not panel.iops:
+        return []
+    parts = [Part(sparkline(list(panel.iops)), 4, FEWEST_BARS), Part(f"{panel.iops[-1]:9,.0f} IOPS")]
+    if panel.bytes_per_s is not None:
+        parts.append(Part(f"{words.size(panel.bytes_per_s):>7}/s", 1))
+    if panel.latency_s is not None:
+        parts.append(Part(f"mean latency {_latency(panel.latency_s)}", 2))
+    if panel.stall_utc_s is not None:
+        parts.append(Part(f"last stall {time.strftime('%H:%M:%S', time.localtime(panel.stall_utc_s))}", 3))
+    return parts
+
+
+def _power(panel: Panel) -> list[Part]:
+    parts = [Part(sparkline(list(panel.watts)), 4, FEWEST_BARS)] if panel.watts else []
+    parts += panel.power
+    if panel.temperature_C is not None:
+        parts.append(Part(f"{panel.temperature_C:.0f} °C", 1))
+    return parts
+
+
+def _latency(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} µs"
+
+
+def _clock_time(at_s: float, utc_s: float) -> str:
+    """A time of day; more than a day away, with the weekday."""
+    return time.strftime("%H:%M" if at_s - utc_s < DAY_S else "%a %H:%M", time.localtime(at_s))
+
 
 ANCHOR_INTERVAL_S = 60
 SECOND_NS = 1_000_000_000
@@ -127,7 +207,7 @@ class Live:
             [
                 *self._place,
                 Part(clock(elapsed_s) if endless else f"{share:4.0%}", 1),
-                Part(sparkline(self._iops), 9, panel.FEWEST_BARS),
+                Part(sparkline(self._iops), 9, FEWEST_BARS),
                 Part(f"{self._iops[-1]:9,.0f} IOPS", 1),
                 Part(f"{size(now['bw_bytes'] * self._k):>7}/s", 7),
                 *self._power_parts(),
@@ -135,7 +215,7 @@ class Live:
                 Part(self._course.written_words(moved), 5),
                 *([] if endless else [Part(f"ETA {range_words(left_s)}")]),
             ],
-            panel.Panel(
+            Panel(
                 self._step,
                 None if endless else share,
                 elapsed_s,
@@ -193,7 +273,7 @@ class Live:
                         Part(written, 5),
                         Part(f"ETA {range_words(left_s)}"),
                     ],
-                    panel.Panel(self._step, elapsed_s / host_s, elapsed_s, left_s, written),
+                    Panel(self._step, elapsed_s / host_s, elapsed_s, left_s, written),
                 )
                 if self._jsonl:
                     self.tell(
@@ -214,7 +294,7 @@ class Live:
         elapsed_s = time.monotonic() - self._started
         self._display(
             [*self._place, Part(f"{share:4.0%}", 1), Part(words, 2), *self._power_parts(), Part(written, 5), eta],
-            panel.Panel(self._step, share, elapsed_s, left_s, written, words),
+            Panel(self._step, share, elapsed_s, left_s, written, words),
         )
         if self._jsonl:
             written_bytes = self._course.written_bytes(written_bytes)
@@ -223,17 +303,17 @@ class Live:
                 step=self._pace.step, doing=words, share=share, written_bytes=written_bytes, left_s=left, **details
             )
 
-    def _display(self, parts: list[Part], shown: panel.Panel) -> None:
+    def _display(self, parts: list[Part], shown: Panel) -> None:
         """On a terminal the lines of the panel, with power and temperature; else, and in a low one, the parts as one
         line."""
         watts = self.power_W()
         if watts is not None:
             self._watts.append(watts)
-        if rows() < panel.LEAST_ROWS:
+        if rows() < LEAST_ROWS:
             return self._show.show(parts)
         power = self._power_parts()
         shown = shown._replace(watts=self._watts, temperature_C=self._temperature_C, power=power)
-        self._show.table(panel.lines(shown, time.time(), columns()), parts)
+        self._show.table(lines(shown, time.time(), columns()), parts)
 
     def _each_second(self) -> None:
         """The work due once a second, with and without I/O. Raises RigError."""
@@ -267,11 +347,11 @@ class Live:
             )
             none = f"none of {silent or 'any rail'} for {RIG_SILENCE_S} s"
             raise RigError("samples from the rig", none, "look at its cable and sensors, then start the run again")
-        for words in self._rig.last_second().outside() if self._rig else []:
-            if words.partition(":")[0] not in self._low_rails:  # each rail once
-                self._low_rails.add(words.partition(":")[0])
-                self._book.event("note", text=words)
-                self._show.warn(f"warning: {words}")
+        for warning in self._rig.last_second().outside() if self._rig else []:
+            if warning.partition(":")[0] not in self._low_rails:  # each rail once
+                self._low_rails.add(warning.partition(":")[0])
+                self._book.event("note", text=warning)
+                self._show.warn(f"warning: {warning}")
 
     def _power_parts(self) -> list[Part]:
         if not self._rig:

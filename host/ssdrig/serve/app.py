@@ -2,17 +2,29 @@
 server-sent events, whose id is the position of its reader (tail.Place).
 
 Asking a run that goes on, over the socket that it owns in its folder (run/control.py). The server sends no
-signals: the run decides which requests it obeys."""
+signals: the run decides which requests it obeys.
+
+The runs that are being viewed: one thread follows each for all its viewers, and ends when there are none.
+
+Access control: every request is checked here first. Pure, except for the server's own ports.
+
+The server listens on loopback, which every user and every web page of this machine can reach. So each request must
+name a host of the list (a page of another site that had its name point here does not), and all data needs the token
+that was printed at the start, which no other site and no other user knows. There is no cookie."""
 
 import asyncio
+import contextlib
+import hmac
 import json
 import os
+import re
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+import traceback
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -26,10 +38,147 @@ from ssdrig.base.terminal import printable
 from ssdrig.reading.index import Index, Run, condition
 from ssdrig.runs import parts
 from ssdrig.runs.integrity import CONTROL
-from ssdrig.serve import drives, guard, rigs, shell
-from ssdrig.serve.hub import Hub
+from ssdrig.serve import drives, rigs, shell
 from ssdrig.serve.pages import Pages, policy
 from ssdrig.serve.tail import Tail, place
+
+MOST_BODY = 1 << 16
+MOST_URL = 4096
+MOST_HEADERS = 64
+FETCHED_BY = ("same-origin", "none")
+PAGE = re.compile(r"/page/[A-Za-z0-9_-]{43}")  # a report page: its name, 256 bits, is its key
+HEADERS = {
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+class Refused(NamedTuple):
+    """The response to a refused request."""
+
+    status: int
+    why: str
+
+
+def hosts(port: int) -> frozenset[str]:
+    """The valid Host headers of a request."""
+    return frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+
+
+def refuse(
+    method: str, path: str, headers: list[tuple[bytes, bytes]], allowed: frozenset[str], token: str
+) -> Refused | None:
+    """Why a request is refused; None: it may go on. `headers`: names in lower case, as they came."""
+    if len(headers) > MOST_HEADERS:
+        return Refused(431, f"at most {MOST_HEADERS} headers")
+    fields: dict[str, str] = {}
+    for raw, value in headers:
+        name = raw.decode("latin-1").lower()
+        if name in fields and name in ("host", "authorization", "origin", "content-length", "content-type"):
+            return Refused(400, f"{name} is there twice")
+        fields[name] = value.decode("latin-1")
+    if fields.get("host") not in allowed:
+        return Refused(403, "this server answers to its own address only")
+    if fields.get("origin", "null") not in {f"http://{host}" for host in allowed} and "origin" in fields:
+        return Refused(403, "asked by a page of another site")
+    if len(path) > MOST_URL or not path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
+        return Refused(400, "no path of this server")
+    if method not in ("GET", "HEAD", "POST"):
+        return Refused(405, "GET, HEAD and POST only")
+    if path == "/" and method != "POST":
+        return None  # the page without any data
+    if fields.get("sec-fetch-site", "none") not in FETCHED_BY:
+        return Refused(403, "asked by a page of another site")
+    if PAGE.fullmatch(path) and method != "POST":
+        return None
+    if not bears(fields, token):
+        return Refused(401, "the address that was printed at the start has the token")
+    return _refuse_body(fields) if method == "POST" else None
+
+
+def bears(headers: Mapping[str, str], token: str) -> bool:
+    """Whether the request has the token; compared in constant time."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+
+
+def _refuse_body(headers: Mapping[str, str]) -> Refused | None:
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        return Refused(415, "application/json only")
+    length = headers.get("content-length", "")
+    if not length.isascii() or not length.isdigit() or int(length[:12]) > MOST_BODY or "transfer-encoding" in headers:
+        return Refused(413, f"a body of at most {MOST_BODY} bytes, with its length")
+    return None
+
+
+EACH_S = 0.1
+LINGER_S = 60.0  # a run without viewers is followed this long: a viewer may be reconnecting
+
+
+class Hub:
+    """tail() from any thread; listen() and leave() from the event loop's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tails: dict[Path, Tail] = {}
+        self._heard: dict[int, set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}  # id of a tail -> listeners
+        self._closing = threading.Event()
+
+    def tail(self, folder: Path) -> Tail:
+        """The run that is followed there. Raises JournalError."""
+        with self._lock:
+            if folder not in self._tails:
+                self._tails[folder] = tail = Tail(folder)
+                self._heard[id(tail)] = set()
+                threading.Thread(target=self._follow, args=(tail,), daemon=True, name="serve-tail").start()
+            return self._tails[folder]
+
+    def listen(self, tail: Tail) -> asyncio.Event:
+        """Set whenever there is more."""
+        event = asyncio.Event()
+        with self._lock:
+            self._heard.setdefault(id(tail), set()).add((asyncio.get_running_loop(), event))
+        return event
+
+    def leave(self, tail: Tail, event: asyncio.Event) -> None:
+        with self._lock:
+            heard = self._heard.get(id(tail), set())
+            heard -= {pair for pair in heard if pair[1] is event}
+
+    def close(self) -> None:
+        self._closing.set()
+
+    def _follow(self, tail: Tail) -> None:
+        alone_since = time.monotonic()
+        while not self._closing.is_set():
+            began = time.monotonic()
+            try:
+                if tail.step() or tail.ended:
+                    self._tell(tail)
+            except (SsdrigError, OSError):
+                pass  # the folder disappeared, and its lock with it, which its readers notice
+            except Exception:  # a defect: its readers do not wait for ever
+                traceback.print_exc()
+                tail.ended = True
+                self._tell(tail)
+            with self._lock:
+                if self._heard[id(tail)]:
+                    alone_since = time.monotonic()
+                elif tail.ended or time.monotonic() - alone_since > LINGER_S:
+                    del self._tails[tail.folder], self._heard[id(tail)]
+                    return
+            self._closing.wait(max(0.01, EACH_S - (time.monotonic() - began)) if not tail.ended else 1.0)
+
+    def _tell(self, tail: Tail) -> None:
+        with self._lock:
+            for loop, event in self._heard[id(tail)]:
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(event.set)
+
 
 LIMIT_S = 5.0
 MOST_BYTES = 4096
@@ -112,7 +261,7 @@ class Guarded:
         async def with_headers(message) -> None:
             if message["type"] == "http.response.start":
                 there = {name.lower() for name, _ in message["headers"]}
-                more = {**guard.HEADERS, "content-security-policy": self._policy}
+                more = {**HEADERS, "content-security-policy": self._policy}
                 message["headers"] = [
                     *message["headers"],
                     *((k.encode(), v.encode()) for k, v in more.items() if k.encode() not in there),
@@ -120,7 +269,7 @@ class Guarded:
             await send(message)
 
         path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
-        refused = guard.refuse(scope["method"], path, scope["headers"], self._allowed, self._token)
+        refused = refuse(scope["method"], path, scope["headers"], self._allowed, self._token)
         if refused:
             answer = PlainTextResponse(refused.why + "\n", refused.status, {"connection": "close"})
             await answer(scope, receive, with_headers)
@@ -249,7 +398,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         archive.close()
         pages.close()
 
-    return Guarded(app, guard.hosts(port), token, page.policy), close
+    return Guarded(app, hosts(port), token, page.policy), close
 
 
 async def _messages(hub: Hub, tail: Tail, last: str | None, streams: list[int]) -> AsyncIterator[bytes]:

@@ -7,7 +7,8 @@ stricter than any one server's, because each is a trap in one of them:
 - control characters (line ends too) become spaces, a backslash in a tag becomes "/", an empty tag is left out;
 - NaN and infinities, and integers beyond 64 bits, cannot be written: the field is left out and named to the caller;
 - text is forced into valid UTF-8.
-"""
+
+The tags by which points of one run belong together."""
 
 import functools
 import math
@@ -19,6 +20,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ssdrig.base import shipped
+from ssdrig.drive.identity import ENCLOSURE, Identity
+
+
+def drive_tag(header: Mapping) -> str:
+    """Model and serial: unique to the drive, and readable in a legend; of a disk that shows its enclosure's serial also
+    its identity in the database. An unknown figure is left out."""
+    drive = header["drive"]
+    serial = drive.get("serial") or ""
+    if drive.get("serial_source") == ENCLOSURE:
+        serial = Identity.of(drive).consent
+    return f"{drive.get('model') or ''} {serial}"
+
+
+def host_tag(header: Mapping) -> str:
+    """The name of the machine the drive sat in; "" if the run does not record it."""
+    host = header.get("host")
+    name = host.get("name") if isinstance(host, Mapping) else None
+    return name if isinstance(name, str) else ""
+
 
 SCHEMA_FILE = shipped.path("schemas/influx.toml")
 SCHEMA = 3

@@ -31,8 +31,8 @@ from ssdrig.meter import pairing, reduced, samples
 from ssdrig.plan.rules import chance
 from ssdrig.powerloss import tally
 from ssdrig.publish.influx import line_protocol, made, smart_points
+from ssdrig.publish.influx.line_protocol import drive_tag, host_tag
 from ssdrig.publish.influx.outbox import Outbox
-from ssdrig.publish.influx.tags import drive_tag, host_tag
 from ssdrig.runs import integrity, journal, parts
 
 LEAST_MS = 500  # the document at the end may come right after the previous one

@@ -19,9 +19,9 @@ from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock
 from ssdrig.publish.influx import line_protocol, made, verify
 from ssdrig.publish.influx import sender as influx
+from ssdrig.publish.influx.line_protocol import drive_tag
 from ssdrig.publish.influx.link import ANSWER_S, CONNECT_S, LAST_S
 from ssdrig.publish.influx.outbox import Outbox
-from ssdrig.publish.influx.tags import drive_tag
 from ssdrig.runs import journal, named, parts
 
 FOLLOW_POLL_S = 1.0

@@ -15,7 +15,7 @@ from ssdrig.base.progress import Progress
 from ssdrig.publish.influx import line_protocol, query
 from ssdrig.publish.influx.address import Target
 from ssdrig.publish.influx.link import LAST_S
-from ssdrig.publish.influx.rejected import Rejected
+from ssdrig.publish.influx.sender import Rejected
 
 AGAIN_S = 2.0  # a relay forwards every few seconds
 

@@ -16,7 +16,7 @@ from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import error_lines, printable
 from ssdrig.base.words import size
 from ssdrig.publish import fio_names, jls
-from ssdrig.publish.influx.tags import host_tag
+from ssdrig.publish.influx.line_protocol import host_tag
 from ssdrig.publish.lake import place, write
 from ssdrig.runs import journal, named, parts
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ssdrig import __version__
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.meter import reduced
-from ssdrig.publish.influx.tags import drive_tag
+from ssdrig.publish.influx.line_protocol import drive_tag
 from ssdrig.publish.lake import needs, read, rows, sampling, schema, seconds
 from ssdrig.publish.lake.place import DO, Place
 from ssdrig.reading import summary, table
