@@ -23,14 +23,16 @@ COUNTS = {
     "seeds": "of powerloss-recall and powerloss-injector: campaigns with each fault",
     "cuts": "of powerloss-aim, powerloss-long and powerloss-injector, for a shorter one",
     "kills": "of powerloss-kill, for a shorter one",
-    "plans": "of busy, for a shorter one: the first so many",
+    "plans": "of busy and plans, for a shorter one: the first so many",
     "pairs": "of busy-claims: pairs of runs",
+    "rows": "of plans: rows measured before, which are not measured again; new ones are appended",
 }
+FILES = {"rows"}  # of COUNTS: those that are a file
 
 
 def takes() -> dict[str, set[str]]:
-    """The names of all checks, and which of COUNTS each takes: read from the source, because their modules import
-    packages that the set-up may have yet to install."""
+    """The names of all checks, and which of COUNTS each takes: read from the source, because their modules
+    import packages that the set-up may have yet to install."""
     found: dict[str, set[str]] = {}
     for path in sorted(Path(selfcheck.__file__).parent.glob("*.py")):
         texts, functions, benches = {}, {}, ast.Dict([], [])
@@ -65,10 +67,11 @@ def add_arguments(parser) -> None:
     parser.add_argument("--list", action="store_true", help="list the names and what each shows")
     parser.add_argument("--json", action="store_true", help="print one JSON object per figure on stdout")
     for option, words in COUNTS.items():
-        parser.add_argument(f"--{option}", type=int, metavar="N", help=words)
+        kind = {"metavar": "FILE"} if option in FILES else {"type": int, "metavar": "N"}
+        parser.add_argument(f"--{option}", **kind, help=words)
 
 
-def figures(name: str, bench: Callable[..., list], how: dict[str, int]) -> list:
+def figures(name: str, bench: Callable[..., list], how: dict[str, int | str]) -> list:
     """What a bench returns. Raises JournalError where a run, or another process that it looks at, has failed."""
     try:
         return bench(**how)
@@ -90,9 +93,11 @@ def check(args) -> None:
     for option in COUNTS:
         if (given := getattr(args, option)) is None:
             continue
-        if given < 1 or not names or not all(option in known[name] for name in names):
-            seen = f"--{option} {given} with {', '.join(names) or 'no name'}"
-            raise UsageError(f"--{option} of at least 1, of a bench that has {option}", seen, f"leave --{option} out")
+        seen, do = f"--{option} {given} with {', '.join(names) or 'no name'}", f"leave --{option} out"
+        if not names or not all(option in known[name] for name in names):
+            raise UsageError(f"--{option} with a bench that has {option}", seen, do)
+        if option not in FILES and given < 1:
+            raise UsageError(f"--{option} of at least 1", seen, do)
 
 
 def command(args) -> int:
