@@ -50,6 +50,40 @@ def test_estimate_of_the_virtual_drive_is_within_its_error(op, passes):
     assert checked > 20 and at_20 > 0
 
 
+@pytest.mark.parametrize("op", [0.12, 0.25])
+def test_estimate_of_a_window_is_within_its_error(op):
+    """Between any two of 40 readings of the virtual drive, from 12 cycles on: within 5 % from 40 cycles on."""
+    preset = replace(SATA_TLC, block_pages=64, op=op)
+    drive = VirtualDrive(preset, capacity_bytes=4096 * 20_000, latency=False)
+    raw_bytes = len(drive.pe_counts()) * preset.block_pages * 4096
+    drive.precondition("seq", 1)
+    readings = []
+    for n in range(40):
+        drive.precondition("random", 0.5, n + 1)
+        ledger = drive.ledger()
+        reading = {"pe_cycles_mean": int(ledger["pe_mean"]), "host_written_bytes": ledger["host_write_bytes"]}
+        reading |= {"host_written_unit_bytes": 1, "host_written_source": "host", "raw_nand_bytes": raw_bytes}
+        readings.append((reading, ledger))
+    checked = 0
+    for n, (before, first) in enumerate(readings):
+        for after, last in readings[n + 1 :]:
+            got = wa.between(before, after)
+            if got.value is None:
+                assert got.why
+                continue
+            host, nand = (last[key] - first[key] for key in ("host_write_bytes", "nand_write_bytes"))
+            assert abs(got.value - nand / host) <= got.error and "estimated" in got.flags
+            checked += 1
+            if after["pe_cycles_mean"] - before["pe_cycles_mean"] >= 40:
+                assert got.relative_error <= 0.05 + 1e-6
+    assert checked > 100
+
+
+def test_window_of_few_cycles_has_no_estimate():
+    got = wa.between(samsung(100, 2 * 10**9), samsung(105, 3 * 10**9))
+    assert got.value is None and got.host_bytes == 512 * 10**9
+
+
 @pytest.mark.parametrize("missing", ["pe_cycles_mean", "host_written_bytes", "capacity_bytes"])
 def test_estimate_needs_all_three(missing):
     assert wa.estimate(samsung(5800, 62 * 10**9) | {missing: None}) is None

@@ -30,8 +30,10 @@ def read_polls(data: RunData, run: Path) -> None:
 
 def add_polls(data: RunData, snapshots: list[dict], notes: list[str]) -> None:
     """Adds the results of polls(), except readings after a cut of the power: they count the drive's restart, too."""
-    cut_ns = data.before_cut_ns()
-    data.snapshots += [s for s in snapshots if cut_ns is None or s["t_end_ns"] <= cut_ns]
+    cut_ns, raw_bytes = data.before_cut_ns(), (data.header.get("drive") or {}).get("raw_nand_bytes")
+    data.snapshots += [
+        s | {"raw_nand_bytes": raw_bytes} for s in snapshots if cut_ns is None or s["t_end_ns"] <= cut_ns
+    ]
     data.notes += notes
 
 

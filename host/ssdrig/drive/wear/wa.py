@@ -64,7 +64,8 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
     host_bytes_known: bytes written to the drive meanwhile by a count of the host (fio's, or /sys/block/X/stat field 7 x
     512), used instead of the drive's host counter where the two agree within the counter's unit. Where the drive
     reports no NAND bytes but counts pages (host_program_pages, nand_program_pages: Micron F7 and F7 + F8) their ratio
-    is taken."""
+    is taken; where it counts neither, an estimate from its mean P/E cycles and `raw_nand_bytes` of the snapshots, if
+    they have it."""
     if None not in (before.get("serial"), after.get("serial")) and before["serial"] != after["serial"]:
         return _none(f"the snapshots belong to two drives, {before['serial']} and {after['serial']}")
     before, after = _paired(before, after)
@@ -77,6 +78,8 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
     host, host_why, flags = _difference(before, after, "host_written", "host")
     if pages:
         return _of_pages(before, after, host)
+    if all(s.get("nand_written_bytes") is None and s.get("pe_cycles_mean") is not None for s in (before, after)):
+        return _of_cycles(before, after, host, host_why, flags)
     nand, nand_why, nand_flags = _difference(before, after, "nand_written", "NAND")
     flags = (*nand_flags, *flags)
     source = f"{after.get('nand_written_source')} / {after.get('host_written_source')}"
@@ -122,6 +125,30 @@ def estimate(snapshot: dict, raw_bytes: int | None = None) -> WriteAmplification
     return WriteAmplification(
         value, error, error / value, host, nand, None, None, None, flags=("estimated",), source=source
     )
+
+
+def _of_cycles(
+    before: dict, after: dict, host: int | None, host_why: str | None, flags: tuple[str, ...]
+) -> WriteAmplification:
+    """An estimate from mean P/E cycles between two readings x raw NAND (unknown: see estimate()). Either mean is cut to
+    a whole cycle, and either time up to all of the NAND may have been written since the erases: within 2 cycles."""
+    name, source = "mean P/E cycles", f"mean P/E cycles x raw NAND / {after.get('host_written_source')}"
+    if host_why or host is None:
+        return _none(host_why or "the drive has no host counter", host, None, flags)._replace(source=source)
+    unit, cycles = after.get("host_written_unit_bytes") or 0, after["pe_cycles_mean"] - before["pe_cycles_mean"]
+    capacity, raw_bytes = after.get("capacity_bytes"), after.get("raw_nand_bytes")
+    why = (
+        f"the drive has no NAND counter, and its {name} rose by only {cycles:g}: the error would be over {COARSEST:.0%}"
+    )
+    if cycles <= 2 or host <= unit or not (raw_bytes or capacity):
+        return _none(why, host, None, flags)._replace(source=source)
+    least, most = (raw_bytes, raw_bytes) if raw_bytes else (capacity, assumed_raw_bytes(capacity))
+    low, high = (cycles - 2) * least / (host + unit), (cycles + 2) * most / (host - unit)
+    value, error = (low + high) / 2, (high - low) / 2
+    if error > COARSEST * value:
+        return _none(why, host, None, flags)._replace(source=source)
+    estimated = WriteAmplification(value, error, error / value, host, round(value * host), None, None, None)
+    return estimated._replace(flags=(*flags, "estimated"), source=source)
 
 
 def _paired(before: dict, after: dict) -> tuple[dict, dict]:
