@@ -136,3 +136,16 @@ def test_no_cell_is_a_formula():
         assert as_cell(text) == "'" + text
     for value in (-1, -1.5, None, "", "a=1", "1-2", "−1"):
         assert as_cell(value) == value
+
+
+@pytest.mark.parametrize(
+    ("link", "slow"),
+    [
+        ("PCIe 4.0 x4 (drive: 5.0 x4)", "link PCIe 4.0 x4; the drive supports 5.0 x4: the slot may limit its speed"),
+        ("SATA 3.0 Gb/s (drive: 6.0)", "link SATA 3.0 Gb/s; the drive supports 6.0: the slot may limit its speed"),
+        ("PCIe 5.0 x4", None),
+        ("", None),
+    ],
+)
+def test_slow_link_is_the_only_one_that_is_warned_of(link, slow):
+    assert words.slow_link(link) == slow

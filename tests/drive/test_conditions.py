@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from disktree import DiskTree
 from drives import a_drive
 from fake_tools import Tools
 
@@ -34,6 +35,16 @@ def test_what_is_there_is_read_and_the_rest_left_out(tree):
     assert found["queue.scheduler"] == "none [mq-deadline]" and found["governor"] == "powersave"
     assert found["load_average"] == "0.25" and "queue.fua" not in found
     assert "queue.scheduler" not in conditions.read(None, tree)["found"]
+
+
+def test_link_of_a_multipath_namespace_is_its_controllers(tmp_path, monkeypatch):
+    """Its `device` is the subsystem, which has no link."""
+    tree = DiskTree(tmp_path)
+    tree.nvme(0)
+    monkeypatch.setattr(conditions.features, "read", lambda controller, nsid: ({}, {}))
+    (tmp_path / "sys/block/nvme5n1/device").mkdir(parents=True)
+    found = conditions.read("nvme5n1", tmp_path, "/dev/nvme0")["found"]
+    assert found["link.current_link_speed"] == "16.0 GT/s PCIe" and found["link.max_link_width"] == "4"
 
 
 def test_what_goes_on_beside_the_drive_is_read_but_is_no_change_of_a_setting(tree):
@@ -141,6 +152,47 @@ def test_the_write_cache_of_an_nvme_drive_is_a_feature_of_its_controller(nvme, t
     conditions.change("write_cache", "on", **at)
     conditions.put_back("write_cache", before, **at)
     assert sets == [call for call in nvme.calls() if "set-feature" in call], "what is so already is not set again"
+
+
+HMB = """
+case "$1 $3" in
+"get-feature --feature-id=13")
+ echo "get-feature:0x0d (Host Memory Buffer), Current value:0x0000000$(cat %s)";;
+*) echo "NVMe status: Invalid Field in Command(0x4002)" >&2; exit 1;;
+esac"""
+
+
+@pytest.fixture
+def buffer(nvme, tmp_path):
+    """The kernel's file of a drive that uses the host memory buffer; the drive reports what is in it."""
+    file = tmp_path / "sys/class/nvme/nvme0/hmb"
+    file.parent.mkdir(parents=True)
+    file.write_text("1\n")
+    nvme.put("nvme", HMB % file)
+    return file
+
+
+def test_host_memory_buffer_is_taken_away_and_given_back(buffer, tmp_path):
+    at = NVME | {"root": tmp_path}
+    assert conditions.can_set("hmb", **at) and conditions.is_of_drive("hmb")
+    before = conditions.setting("hmb", **at)
+    conditions.change("hmb", "off", **at)
+    assert before == ["1"] and buffer.read_text() == "0" and conditions.setting("hmb", **at) == ["0"]
+    conditions.put_back("hmb", before, **at)
+    assert buffer.read_text() == "1"
+
+
+def test_host_memory_buffer_that_the_drive_still_uses_is_a_fault(buffer, nvme, tmp_path):
+    (tmp_path / "other").write_text("1\n")
+    nvme.put("nvme", HMB % (tmp_path / "other"))
+    with pytest.raises(DriveError) as error:
+        conditions.change("hmb", "off", **NVME, root=tmp_path)
+    assert "0x1" in error.value.seen and buffer.read_text() == "1"
+
+
+def test_drive_without_a_host_memory_buffer_cannot_have_it_set(nvme, tmp_path):
+    assert not conditions.can_set("hmb", **NVME, root=tmp_path)
+    assert not conditions.can_set("hmb", "sda", tmp_path)
 
 
 ALL_FEATURES = """

@@ -5,7 +5,6 @@ import io
 import re
 from contextlib import redirect_stderr, redirect_stdout
 
-import pytest
 import synthetic_run
 from page_reader import text
 from synthetic_plan import STEPS, Writer
@@ -63,23 +62,6 @@ def test_each_thing_that_is_not_as_it_should_be_is_said():
     assert not any("load average" in each for each in set_up.wrong(before(**BAD), after(), 8, True))
 
 
-@pytest.mark.parametrize(
-    ("current", "most", "slow"),
-    [
-        (("16.0 GT/s PCIe", "4"), ("32.0 GT/s PCIe", "4"), True),
-        (("16.0 GT/s PCIe", "2"), ("16.0 GT/s PCIe", "4"), True),
-        (("16.0 GT/s PCIe", "4"), ("16.0 GT/s PCIe", "4"), False),
-        (("Unknown", "0"), ("16.0 GT/s PCIe", "4"), False),
-        ((None, None), (None, None), False),
-    ],
-)
-def test_slow_link_is_the_first_warning(current, most, slow):
-    keys = ("link.current_link_speed", "link.current_link_width", "link.max_link_speed", "link.max_link_width")
-    found = dict(zip(keys, (*current, *most), strict=True))
-    lines = set_up.wrong(before(**BAD | found), after({"boost": ["1", None]}), 4, False)
-    assert bool(set_up.slow_link(found)) == slow and (lines[0] == next(iter(set_up.slow_link(found)), None)) == slow
-
-
 def test_the_table_has_what_is_known_and_what_became_of_it():
     found = {
         line.words: line for line in set_up.lines(before(), after(load_average="1.5", other_disks_written_bytes=5000))
@@ -120,6 +102,15 @@ def test_the_page_of_the_main_test_shows_it_too(tmp_path):
         assert report.command(options.parse_args([str(run), "--out", str(tmp_path / "page.html")])) == 0
     html = (tmp_path / "page.html").read_text()
     assert "<h2>Host and drive</h2>" in html and "I/O scheduler bfq" in html and "without a second reading" in html
+
+
+def test_slow_link_is_the_first_warning_of_the_page(tmp_path):
+    w = Writer(tmp_path, STEPS)
+    w.event("conditions", **before(**BAD))
+    run = reading.begin(w.end())
+    run.header["drive"]["link"] = "PCIe 4.0 x4 (drive: 5.0 x4)"
+    first = host_section(run).partition("<li>")[2]
+    assert first.startswith("link PCIe 4.0 x4; the drive supports 5.0 x4")
 
 
 def test_a_review_says_each_thing_once_with_the_runs_that_had_it(tmp_path):

@@ -80,6 +80,15 @@ def exact_size(count: int) -> str:
     return f"{count} B"
 
 
+def slow_link(link: str) -> str | None:
+    """The warning for a link ("PCIe 4.0 x4 (drive: 5.0 x4)": Drive.link of drive/inventory.py) that is slower or
+    narrower than the drive supports; None otherwise."""
+    now, _, best = link.partition(" (drive: ")
+    if not best:
+        return None
+    return f"link {now}; the drive supports {best.removesuffix(')')}: the slot may limit its speed"
+
+
 def clock(seconds: float) -> str:
     """A duration as a clock shows it: 123 -> '2:03'; 3723 -> '1:02:03'."""
     seconds = max(0, round(seconds))

@@ -24,7 +24,7 @@ SEED = 4242
 
 def size(node: str) -> int:
     """Bytes of the device (or file). Raises DriveError."""
-    with _Open(node, os.O_RDONLY) as fd:
+    with Opened(node, os.O_RDONLY) as fd:
         return os.lseek(fd, 0, os.SEEK_END)
 
 
@@ -43,7 +43,7 @@ def read(node: str, offsets: list[int]) -> list[bytes | None]:
     cannot be opened."""
     values = []
     with (
-        _Open(node, os.O_RDONLY | os.O_DIRECT) as fd,
+        Opened(node, os.O_RDONLY | os.O_DIRECT) as fd,
         mmap.mmap(-1, SAMPLE_BYTES) as page,
     ):  # mmap: aligned, as O_DIRECT asks
         for offset in offsets:
@@ -56,7 +56,7 @@ def read(node: str, offsets: list[int]) -> list[bytes | None]:
 
 def write(node: str, blocks: dict[int, bytes]) -> None:
     """Write 4 KiB blocks {offset: content} past the page cache and flush the drive. Raises DriveError."""
-    with _Open(node, os.O_RDWR | os.O_DIRECT) as fd, mmap.mmap(-1, SAMPLE_BYTES) as page:
+    with Opened(node, os.O_RDWR | os.O_DIRECT) as fd, mmap.mmap(-1, SAMPLE_BYTES) as page:
         for offset, content in blocks.items():
             page[:] = content
             os.pwritev(fd, [page], offset)
@@ -65,7 +65,7 @@ def write(node: str, blocks: dict[int, bytes]) -> None:
 
 def sync(node: str) -> None:
     """Have the drive empty its write cache: fsync of a block device ends with a flush command. Raises DriveError."""
-    with _Open(node, os.O_RDWR) as fd:
+    with Opened(node, os.O_RDWR) as fd:
         os.fsync(fd)
 
 
@@ -73,7 +73,7 @@ class Direct:
     """Reads and writes of any whole blocks past the page cache, in a with block. Raises DriveError."""
 
     def __init__(self, node: str, write: bool = False):
-        self._open = _Open(node, (os.O_RDWR if write else os.O_RDONLY) | os.O_DIRECT)
+        self._open = Opened(node, (os.O_RDWR if write else os.O_RDONLY) | os.O_DIRECT)
         self._page: mmap.mmap | None = None
 
     def __enter__(self) -> "Direct":
@@ -101,7 +101,7 @@ class Direct:
 def flush(node: str) -> None:
     """Bring all dirty pages to the drive, make it write its cache, and forget what the kernel has cached. Raises
     DriveError."""
-    with _Open(node, os.O_RDWR) as fd:
+    with Opened(node, os.O_RDWR) as fd:
         os.fsync(fd)
         if stat.S_ISBLK(os.fstat(fd).st_mode):
             fcntl.ioctl(fd, BLKFLSBUF, 0)
@@ -119,7 +119,7 @@ def zero(node: str, on_bytes: Callable[[int], None] = lambda done: None) -> None
 
 
 def _whole(node: str, request: int, on_bytes, end_bytes: int | None = None) -> None:
-    with _Open(node, os.O_RDWR) as fd:
+    with Opened(node, os.O_RDWR) as fd:
         end = os.lseek(fd, 0, os.SEEK_END) if end_bytes is None else end_bytes
         for start in range(0, end, CHUNK_BYTES):
             length = min(CHUNK_BYTES, end - start)
@@ -127,7 +127,7 @@ def _whole(node: str, request: int, on_bytes, end_bytes: int | None = None) -> N
             on_bytes(start + length)
 
 
-class _Open:
+class Opened:
     """A descriptor for a with block. What the kernel refuses inside becomes DriveError."""
 
     def __init__(self, node: str, flags: int):

@@ -1,8 +1,8 @@
 """What a drive and its host are set to: recorded before and after a run, and changed by a plan's `set` step.
 
-Sources: Documentation/ABI/stable/sysfs-block, admin-guide/pm/cpufreq, PCI/pcieaspm of the Linux kernel. sd's cache_type
-is written by MODE SELECT, which libata turns into SET FEATURES, so it reaches the drive. NVMe drives have no such
-file: there it is a feature of the controller (features.py).
+Sources: Documentation/ABI/stable/sysfs-block, testing/sysfs-bus-pci (link), admin-guide/pm/cpufreq, PCI/pcieaspm of the
+Linux kernel. sd's cache_type is written by MODE SELECT, which libata turns into SET FEATURES, so it reaches the drive.
+NVMe drives have no such file: there it is a feature of the controller (features.py).
 """
 
 import glob
@@ -15,8 +15,10 @@ from ssdrig.drive import features, sysfs
 QUEUE = (
     *("scheduler", "nr_requests", "nomerges", "rq_affinity", "wbt_lat_usec", "write_cache", "fua", "max_sectors_kb"),
     *("discard_max_bytes", "logical_block_size", "physical_block_size", "optimal_io_size", "rotational"),
+    *("zoned", "nr_zones", "chunk_sectors", "max_open_zones", "max_active_zones", "zone_append_max_bytes"),
 )
 DEVICE = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width", "numa_node")
+LINK_STATES = ("l0s_aspm", "l1_aspm", "l1_1_aspm", "l1_2_aspm", "clkpm")  # 1: enabled; absent: not supported
 HOST = {
     "aspm": "/sys/module/pcie_aspm/parameters/policy",
     "apst_max_latency_us": "/sys/module/nvme_core/parameters/default_ps_max_latency_us",
@@ -37,23 +39,26 @@ MOVES = (
 SECTOR_BYTES = 512  # of /sys/block/X/stat, whatever the disk's own
 GOVERNORS = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
 ALPM = "/sys/class/scsi_host/host*/link_power_management_policy"
-# the kernel's file that `set` writes; "{name}" is the drive's. A key without a file is a feature of an NVMe controller
-# (features.SETTINGS)
+# the kernel's file that `set` writes; "{name}" and "{controller}" are the drive's. A key without a file is a feature of
+# an NVMe controller (features.SETTINGS)
 FILES = {
     "scheduler": "/sys/block/{name}/queue/scheduler",
     "governor": GOVERNORS,
     "aspm": HOST["aspm"],
     "alpm": ALPM,
     "write_cache": "/sys/block/{name}/device/scsi_disk/*/cache_type",
+    "hmb": "/sys/class/nvme/{controller}/hmb",  # Linux 5.17: the host memory buffer, which only its driver can give
 }
+WORDS = {"write_cache": features.CACHE, "hmb": {"on": "1", "off": "0"}}  # a plan's word -> the file's
 
 
 def read(
     name: str | None, root: str | os.PathLike = "/", controller: str | None = None, nsid: int | None = None
 ) -> dict:
     """{"found": {"queue.scheduler": "none", "governor": "performance", …}, "unknown": {key: why}}: the kernel's
-    settings of the drive `name` (None: of the host alone) and of the host; absent ones are left out. For an NVMe drive
-    also its controller's features (features.read): None, and why, where it does not report one."""
+    settings of the drive `name` (None: of the host alone) and of the host; absent ones are left out. Of an NVMe drive
+    the link is its controller's, and the controller's features come with it (features.read): None, and why, where it
+    does not report one."""
     settings: dict = {key: sysfs.text(sysfs.within(root, path)) for key, path in HOST.items()}
     for key, pattern in (("governor", GOVERNORS), ("alpm", ALPM)):
         settings[key] = " ".join(sorted({chosen(sysfs.text(path)) for path in _paths(pattern, None, root)}))
@@ -64,7 +69,9 @@ def read(
     if name:
         folder = sysfs.within(root, "/sys/block", name)
         settings |= {f"queue.{key}": sysfs.text(folder, "queue", key) for key in QUEUE}
-        settings |= {f"link.{key}": sysfs.text(folder, "device/device", key) for key in DEVICE}
+        own = sysfs.within(root, "/sys/class/nvme", os.path.basename(controller)) if controller else f"{folder}/device"
+        settings |= {f"link.{key}": sysfs.text(own, "device", key) for key in DEVICE}
+        settings |= {f"link.{key}": sysfs.text(own, "device/link", key) for key in LINK_STATES}
     settings = {key: value for key, value in settings.items() if value not in ("", None)}
     of_drive, unknown = features.read(controller, nsid) if controller else ({}, {})
     return {"found": settings | of_drive, "unknown": unknown}
@@ -105,18 +112,18 @@ def _other_disks(name: str | None, root: str | os.PathLike) -> dict:
 
 def can_set(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> bool:
     """Whether this machine has such a setting for the drive; `controller`: /dev/nvme0 of an NVMe drive."""
-    return bool(_paths(FILES.get(key), name, root)) or _feature(key, controller) is not None
+    return bool(_paths(FILES.get(key), name, root, controller)) or _feature(key, controller) is not None
 
 
 def is_of_drive(key: str) -> bool:
     """Whether a setting is the drive's, not the host's."""
-    return key not in FILES or "{name}" in FILES[key]
+    return key not in FILES or "{" in FILES[key]
 
 
 def setting(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> list[str]:
     """The current value of each of its files, in order; features.setting() for a feature of an NVMe drive. Raises
     DriveError if there is none."""
-    paths = _paths(FILES.get(key), name, root)
+    paths = _paths(FILES.get(key), name, root, controller)
     if not paths and (feature := _feature(key, controller)):
         return feature
     if not paths:
@@ -129,8 +136,8 @@ def setting(key: str, name: str, root: str | os.PathLike = "/", controller: str 
 def change(key: str, value: str | int, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> None:
     """Set it and see that it is set. Raises DriveError, all that was changed put back."""
     before = setting(key, name, root, controller)
-    wanted = features.CACHE[str(value)] if key == "write_cache" else str(value)
-    paths = _paths(FILES.get(key), name, root)
+    wanted = WORDS[key][str(value)] if key in WORDS else str(value)
+    paths = _paths(FILES.get(key), name, root, controller)
     if not paths and before[0] != wanted:
         refusal = features.change(key, str(controller), [wanted, *before[1:]])
         if refusal:
@@ -139,15 +146,18 @@ def change(key: str, value: str | int, name: str, root: str | os.PathLike = "/",
     for path, old in zip(paths, before):
         if old != wanted and not _write(path, wanted):
             seen = sysfs.text(path)
-            put_back(key, before, name, root)
+            put_back(key, before, name, root, controller)
             raise DriveError(f"{path} to take {wanted!r}", repr(seen), "choose one of its words")
+    if key == "hmb" and before != [wanted] and (unseen := features.unseen_hmb(str(controller), wanted == "1")):
+        put_back(key, before, name, root, controller)
+        raise DriveError(f"{controller} to report its host memory buffer {value}", unseen, "leave the step out")
 
 
 def put_back(
     key: str, before: Sequence[str], name: str, root: str | os.PathLike = "/", controller: str | None = None
 ) -> None:
     """Set what setting() had found. Raises DriveError, every file tried."""
-    paths = _paths(FILES.get(key), name, root)
+    paths = _paths(FILES.get(key), name, root, controller)
     if not paths and controller and key in features.SETTINGS:
         same = _feature(key, controller) == list(before)
         refusal = None if same else features.change(key, controller, before)
@@ -171,8 +181,12 @@ def chosen(text: str) -> str:
     return text[text.index("[") + 1 : text.index("]")] if "[" in text and "]" in text else text
 
 
-def _paths(pattern: str | None, name: str | None, root: str | os.PathLike) -> list[str]:
-    return sorted(glob.glob(sysfs.within(root, pattern.format(name=glob.escape(name or ""))))) if pattern else []
+def _paths(pattern: str | None, name: str | None, root: str | os.PathLike, controller: str | None = None) -> list[str]:
+    """The files of a pattern of FILES, sorted; none of a controller that is not there."""
+    if not pattern or ("{controller}" in pattern and not controller):
+        return []
+    words = {"name": glob.escape(name or ""), "controller": glob.escape(os.path.basename(controller or ""))}
+    return sorted(glob.glob(sysfs.within(root, pattern.format(**words))))
 
 
 def _write(path: str, value: str) -> bool:

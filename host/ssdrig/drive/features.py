@@ -105,6 +105,12 @@ def change(key: str, controller: str, wanted: Sequence[str]) -> str | None:
     return None if now == list(wanted) else f"{(now or ['nothing'])[0]} ({said(call)})"
 
 
+def unseen_hmb(controller: str, on: bool) -> str | None:
+    """None once the drive itself reports that it uses the host memory buffer, or does not; otherwise its response."""
+    bits, why = value(controller, HMB)
+    return None if bits is not None and bits & 1 == on else why or f"feature {HMB:02X}h is {bits:#x}"
+
+
 def power_states(controller: str) -> list[dict]:
     """[{"max_W", "operational", "enter_us", "exit_us"}, …] of PS0 and up, as Identify Controller rates them (bytes 263
     and 2048 on; max_W None: not reported); [] where it cannot be asked."""

@@ -192,6 +192,7 @@ class Drive(Identity):
     smartctl_type: str  # what smartctl -d is given: nvme, sat, scsi, a USB bridge's; "auto" lets it guess
     usb_id: str  # "0bda:9210", vendor:product of a USB bridge
     simulated: bool  # the model contains SIMULATED
+    zoned: str = "none"  # or "host-managed", "host-aware": the kernel's queue/zoned
 
 
 def all_drives(root: str | os.PathLike = "/") -> list[Drive]:
@@ -299,6 +300,7 @@ def _read(name: str, root, by_id: str | None) -> Drive:
         major=major,
         minor=minor,
         simulated="SIMULATED" in facts["model"],
+        zoned=text(folder, "queue/zoned") or "none",
         port=_port(folder, chain, root),
         multipath=_multipath(folder),
         diskseq=number(folder, "diskseq"),

@@ -45,7 +45,8 @@ class Job:
     write. `compressible`: percent of the data that a compressing drive can leave out, 0: none, 100: zeros. `pool`:
     writes take incompressible data from a pool of queue_depth blocks, each stamped with its place and time, instead of
     new data each time: 25 times as fast, no two sectors are the same, and zlib makes them 2 to 10 % smaller. `engine`:
-    fio's, for a device; "null" does nothing."""
+    fio's, for a device; "null" does nothing. `open_zones`: number of zones of a zoned target that are written at a
+    time, at their write pointers; fio resets a full zone before it writes it again."""
 
     name: str
     rw: str
@@ -73,6 +74,7 @@ class Job:
     engine: str = "libaio"
     every_s: float = 0.0
     read_qd: int | None = None
+    open_zones: int | None = None
 
 
 Options = list[tuple[str, object]]
@@ -112,6 +114,8 @@ def job_file(job: Job) -> str:
     else:
         engine = [("ioengine", job.engine), ("direct", 1), ("filename", job.target.replace(":", "\\:"))]
         engine.append(("allow_file_create", 0))  # else fio makes a file of the name of a device that is gone
+        if job.open_zones:
+            engine += [("zonemode", "zbd"), ("max_open_zones", job.open_zones)]
     size_bytes = job.size_bytes
     ends: list[tuple[str, object]] = []
     spread: list[tuple[str, object]] = []

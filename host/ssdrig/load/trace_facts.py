@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.base.errors import UsageError
-from ssdrig.load import trace_generate, traceform
+from ssdrig.load import one_pass, trace_generate, traceform
 from ssdrig.load.trace_player import How, Schedule
-from ssdrig.load.trace_published import BENCHES, TRIM_BYTES
+from ssdrig.load.trace_published import BENCHES, ONE_PASS, TRIM_BYTES
 from ssdrig.load.traceform import OPS, READ, TRIM, WRITE, ZEROES
 
 
@@ -39,6 +39,12 @@ class Facts(NamedTuple):
 def of_bench(asked: trace_generate.Asked, how: How) -> Facts:
     """Facts of a generated trace. Raises UsageError."""
     return _of(trace_generate.generate(asked), how, asked.bench, asked.scale < 1)
+
+
+@functools.lru_cache
+def of_one_pass(asked: one_pass.Asked, how: How) -> Facts:
+    """Facts of one pass of random writes. Raises UsageError."""
+    return _of(one_pass.generate(asked), how, ONE_PASS, False)
 
 
 def of_file(path: Path, how: How) -> Facts:

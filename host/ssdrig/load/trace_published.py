@@ -33,6 +33,7 @@ class Bench(NamedTuple):
         return self.reads + self.writes + self.trims + self.flushes
 
 
+ONE_PASS = "one-pass"  # is made of no statistics (one_pass.py)
 TRIM_BYTES = 128 * KiB  # of each trim, at its own place: our choice, as are the shares of trims and flushes
 
 BENCHES = {

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ssdrig.base.errors import UsageError
 from ssdrig.base.words import do_you_mean
+from ssdrig.load.trace_published import ONE_PASS
 from ssdrig.plan import kinds, values
 from ssdrig.plan.document import shown
 from ssdrig.plan.formula import AT_ONCE
@@ -241,6 +242,9 @@ def _replay(checked: Step, swept: set[str], where: str) -> None:
     if "file" in checked.keys and made:
         seen = f"`{made[0]}` and `file` in {where}"
         raise UsageError(f"`{made[0]}` only for a generated trace", seen, f"leave out {made[0]}")
+    if checked.keys.get("bench") == ONE_PASS and ("ios" in made or checked.keys["timing"] != "closed"):
+        expected = f'{ONE_PASS} whole, with timing = "closed"'
+        raise UsageError(expected, f"another in {where}", 'leave out `ios`, write timing = "closed"')
     if "/" in checked.path and "resume" in checked.said:
         raise UsageError("`resume` in the repeat", f"`resume` in {where}, inside of it", "move it to the repeat")
 

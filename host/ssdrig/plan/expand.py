@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from ssdrig.load.trace_facts import Facts
 
 LEAST_BYTES = 16 * MIB
+HOST_MANAGED = "host-managed"  # of a drive's `zoned`; one that is "host-aware" takes any write
 WRITES = ("fill", "load", "wear")  # kinds of step with jobs of fio
+ERASES = ("purge", "trim", "reset")
 MAY_WRITE = (*WRITES, "replay", "cuts", "retain")
 STEADY_ROUNDS = 5  # the rule's window
 MOST_THREADS = 1024  # fio 3.33 takes 4096 jobs
@@ -109,6 +111,14 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
             f"none of {', '.join(lacking)} here",
             "use another drive, or another plan",
         )
+    zoned = drive.get("zoned") == HOST_MANAGED
+    if zoned and "zoned" not in plan.needs:
+        raise UsageError(
+            f"a plan for a zoned drive, which takes writes only at the write pointers of its zones; {plan.name} is for"
+            " drives without zones",
+            "a zoned drive",
+            'use the plan zones, or add needs = ["zoned"] to your own',
+        )
     if not drive.get("capacity_bytes"):
         raise UsageError(f"a drive whose capacity is known, for {plan.name}", "none", "use another drive")
     acts: list[Act] = []
@@ -132,7 +142,18 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
             for inner in step.steps:
                 acts += _acts(inner, drive, capabilities, repeat, outer, picks.get(outer.get("at", "")))
         _judgeable(repeat, acts[begins:])
+    if zoned:
+        _at_pointers(acts)
     return _placed(acts)
+
+
+def _at_pointers(acts: Iterable[Act]) -> None:
+    """Raises UsageError for an act that would write a zoned drive elsewhere than at a write pointer."""
+    for act in acts:
+        if act.do in (*MAY_WRITE, "trim") and not act.not_run and act.keys.get("read") != 100:
+            if not act.keys.get("zones") or act.keys.get("offset") or act.keys.get("read"):
+                expected = f"{act.path} to write at the write pointers of a zoned drive"
+                raise UsageError(expected, f"a {act.do} without", "use fill or load with `zones`, without reads")
 
 
 def _placed(acts: list[Act]) -> list[Act]:

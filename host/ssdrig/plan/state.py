@@ -5,7 +5,7 @@ need is met, and the state after an interruption. Pure.
     filled     the first `valid_bytes` hold data, written sequentially
     written    the same, written by a load since
     rested     as written, and left alone until its background work had ended, or for a time
-    trimmed    after trim; a write ends it
+    trimmed    after trim, or a reset of all zones; a write ends it
 """
 
 import itertools
@@ -45,6 +45,8 @@ def after(state: State, act: Act) -> State:
         return state
     if act.do == "purge":
         return State("purged")
+    if act.do == "reset":
+        return State("trimmed")
     if act.do == "trim":
         # all of it, or from a point on: the part before is untouched, but a range begins at 0
         return replace(state, name="trimmed", valid_bytes=0, steady=False)
@@ -65,7 +67,8 @@ def after(state: State, act: Act) -> State:
     if act.do == "replay":
         if not replay.writes(act) and not replay.trims(act):
             return replace(state, name="written" if state.name == "rested" else state.name)
-        return State("written", 0 if replay.trims(act) else state.valid_bytes, act.path)
+        valid_bytes = max(state.valid_bytes, act.range_bytes) if replay.covers(act) else state.valid_bytes
+        return State("written", 0 if replay.trims(act) else valid_bytes, act.path)
     if act.do in ("idle", "settle"):
         lasts = act.keys.get("time", act.keys.get("most", 0.0))
         return replace(
@@ -123,7 +126,7 @@ def cut_short(state: State, act: Act) -> State:
     """The state after an act that began in `state` and was interrupted: between two states."""
     if act.do in ("purge", "record"):
         return UNKNOWN
-    if act.do == "trim":
+    if act.do in ("trim", "reset"):
         return State()
     if act.do == "fill":  # it only adds data, but the drive is neither in its old state nor filled
         return State(valid_bytes=state.valid_bytes)

@@ -4,7 +4,7 @@ makes figures worse or hard to compare. Pure."""
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ssdrig.base.words import size
+from ssdrig.base.words import size, slow_link
 
 # the lines shown, in this order: words, the keys whose values make them up
 ROWS = (
@@ -13,6 +13,7 @@ ROWS = (
     *(("PCIe ASPM", ("aspm",)), ("SATA ALPM", ("alpm",)), ("PCIe link", ("link.current_link_speed",))),
     *(("PCIe link, most", ("link.max_link_speed",)), ("PCIe lanes, most", ("link.max_link_width",))),
     *(("PCIe lanes", ("link.current_link_width",)), ("NUMA node", ("link.numa_node",))),
+    *(("PCIe L1", ("link.l1_aspm",)), ("PCIe L1.2", ("link.l1_2_aspm",))),
     *(("I/O scheduler", ("queue.scheduler",)), ("Requests of the queue", ("queue.nr_requests",))),
     *(("Merges off", ("queue.nomerges",)), ("Completion on", ("queue.rq_affinity",))),
     *(("Write cache", ("queue.write_cache", "nvme.write_cache")), ("FUA", ("queue.fua",))),
@@ -76,10 +77,12 @@ def other_bytes(one: Mapping, two: Mapping) -> tuple[int, int] | None:
     return read, written
 
 
-def wrong(before: Mapping, after: Mapping, cpus: int | None, simulated: bool) -> list[str]:
-    """The conditions under which others could not repeat the figures, each with its effect."""
+def wrong(before: Mapping, after: Mapping, cpus: int | None, simulated: bool, link: str = "") -> list[str]:
+    """The conditions under which others could not repeat the figures, each with its effect. `link`: Drive.link."""
     one, two = before.get("found") or {}, after.get("found") or {}
-    out = slow_link(one) + [
+    slow = slow_link(link)
+    out = [slow] if slow else []
+    out += [
         f"{key}: {_text(was)} before the run, {_text(now)} after it"
         for key, (was, now) in (after.get("changed") or {}).items()
     ]
@@ -100,24 +103,6 @@ def wrong(before: Mapping, after: Mapping, cpus: int | None, simulated: bool) ->
     if moved and sum(moved) > LEAST_OTHER_BYTES:
         out.append(f"other disks of the host moved {size(sum(moved))} in the run")
     return out
-
-
-def slow_link(settings: Mapping) -> list[str]:
-    """One line where a drive's PCIe link is slower or narrower than the drive supports; none where the kernel does not
-    report both."""
-    speed, width, most_speed, most_width = (
-        _number(str(settings.get(f"link.{of}_link_{key}") or "").split(" ")[0])
-        for of in ("current", "max")
-        for key in ("speed", "width")
-    )
-    if speed is None or width is None or most_speed is None or most_width is None:
-        return []
-    if speed >= most_speed and width >= most_width:
-        return []
-    return [
-        f"PCIe link {speed:g} GT/s x{width:g}; the drive supports {most_speed:g} GT/s x{most_width:g}: the slot may"
-        " limit its speed"
-    ]
 
 
 def unknown(before: Mapping) -> list[str]:

@@ -205,7 +205,9 @@ def _settings_of(data: RunData) -> tuple[dict, dict, dict]:
 
 
 def _wrong(before: Mapping, after: Mapping, header: Mapping) -> list[str]:
-    return set_up.wrong(before, after, (header.get("host") or {}).get("cpus"), bool(header.get("simulated")))
+    link = (header.get("drive") or {}).get("link") or ""
+    cpus, simulated = (header.get("host") or {}).get("cpus"), bool(header.get("simulated"))
+    return set_up.wrong(before, after, cpus, simulated, link)
 
 
 def _wrong_words(wrong: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ def of_real(drive: Drive, rig: str | None, commands: tuple[str, str] | None = No
     can = {"rig"} if rig else set()
     can |= {"cut"} if (rig and meter.is_rig(rig)) or commands else set()
     can |= {"player"} if aio.known() else set()
+    can |= {"zoned"} if drive.zoned == expand.HOST_MANAGED else set()
     can |= {need for key, need in SETTINGS.items() if conditions.can_set(key, drive.name, controller=drive.controller)}
     return prepare.REAL | can
 

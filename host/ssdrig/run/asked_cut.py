@@ -16,6 +16,7 @@ from typing import Any
 
 from ssdrig.base.errors import TO_ITS_END, DriveError, ExchangedDrive, PowerCut, SsdrigError, words_of
 from ssdrig.meter.pico.stream import Rig
+from ssdrig.plan import expand
 from ssdrig.plan.expand import Act
 from ssdrig.powerloss.health import READY_S
 from ssdrig.powerloss.supply import Outcome, RigSupply
@@ -34,7 +35,7 @@ JUDGED, ERASES = (
     "it judges the drive's data, which a cut of another's would falsify",
     "an erase must not lose its power",
 )
-WHY_NOT = dict.fromkeys(("cuts", "retain", "recall", "wear"), JUDGED) | dict.fromkeys(("purge", "trim"), ERASES)
+WHY_NOT = dict.fromkeys(("cuts", "retain", "recall", "wear"), JUDGED) | dict.fromkeys(expand.ERASES, ERASES)
 SHORT = "it is short, or sets, reads or asks for something"
 NO_STEP = "no step of the plan is being executed"
 

@@ -10,12 +10,13 @@ from typing import NoReturn
 
 from ssdrig.base.errors import DriveError, SsdrigError, UnsafeTarget
 from ssdrig.base.progress import Progress
-from ssdrig.drive import block, conditions, features, guard, purge, witness
+from ssdrig.drive import block, conditions, features, guard, purge, witness, zones
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.smart import collect
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
 from ssdrig.meter import meter
+from ssdrig.plan import expand
 from ssdrig.powerloss import target
 from ssdrig.powerloss.target import Target
 from ssdrig.run import virtual_settings
@@ -32,6 +33,10 @@ def _cannot_trim(range_bytes: int) -> None:
     raise DriveError("a drive that can trim", "one that cannot", "leave the step out")
 
 
+def _cannot_reset() -> NoReturn:
+    raise DriveError("a drive with zones", "one without", "leave the step out")
+
+
 def _cannot_write(*_) -> NoReturn:
     raise DriveError("a drive whose blocks can be read and written", "one that cannot", "leave the step out")
 
@@ -46,7 +51,8 @@ class Bench:
     `purge` reports the method and its verified effect, `poll` makes a SMART document (given an earlier one, it asks
     only that one's sources again), `check` verifies that the target is still this drive, that no other program uses it
     and, after an absence, that one of the places (4 KiB at byte offsets) is as it was that `remember` was given last,
-    `trim` discards this many bytes from its beginning, `setting` returns a condition, `change` sets it, `put_back`
+    `trim` discards this many bytes from its beginning, `reset_zones` resets all zones and reports their number and
+    size, `setting` returns a condition, `change` sets it, `put_back`
     takes what `setting` returned, `conditions` reads all, `witness` reads the kernel's own counts of its I/O (of a
     SIMULATED drive also how late it answered, from a second on), `write_blocks` writes blocks of 4 KiB {byte offset:
     content} and flushes, `read_blocks` reads some (None: the drive reports an error), `reads_as` is what a block that
@@ -64,6 +70,7 @@ class Bench:
     flush: Callable[[], None]
     check: Callable[[], object]
     trim: Callable[[int], None] = _cannot_trim
+    reset_zones: Callable[[], dict] = _cannot_reset
     setting: Callable[[str], list[str]] = _cannot_change
     change: Callable[[str, str], None] = _cannot_change
     put_back: Callable[[str, list[str]], None] = _cannot_change
@@ -158,10 +165,10 @@ def virtual(running: VirtualBench) -> Bench:
         flush,
         lambda: None,
         trim,
-        lambda key: virtual_settings.setting(admin, key),
-        lambda key, value: virtual_settings.change(admin, key, value),
-        lambda key, before: virtual_settings.put_back(admin, key, before),
-        conditions_,
+        setting=lambda key: virtual_settings.setting(admin, key),
+        change=lambda key, value: virtual_settings.change(admin, key, value),
+        put_back=lambda key, before: virtual_settings.put_back(admin, key, before),
+        conditions=conditions_,
         witness=lambda since: witness.read(None) | {"pace": adminclient.pace(admin, since)},
         keep=lambda run: running.keep(run and run / parts.DRIVE),
         write_blocks=write_blocks,
@@ -212,6 +219,8 @@ def real(
         }
         if commands:
             words |= {"power_off": commands[0], "power_on": commands[1], "plp_claimed": plp_claimed}
+
+        zoned = drive.zoned == expand.HOST_MANAGED
 
         def purge_(show: Progress) -> dict:
             check()
@@ -271,6 +280,7 @@ def real(
             lambda: block.sync(held.path),
             check,
             lambda range_bytes: block.discard(held.path, end_bytes=range_bytes),
+            lambda: zones.as_json(zones.reset(held.path)),
             setting,
             change,
             put_back,
@@ -279,7 +289,7 @@ def real(
             write_blocks=lambda blocks: block.write(held.path, blocks),
             read_blocks=lambda offsets: block.read(held.path, offsets),
             remember=lambda offsets: target.remember(held, offsets),
-            connect=lambda write: block.Direct(held.path, write),
+            connect=lambda write: block.Direct(held.path, write) if not (write and zoned) else _cannot_write(),
             target=target.of_held(held, commands, plp_claimed),
         )
         yield _reading(made, held) if reads else made
@@ -300,6 +310,7 @@ def _reading(made: Bench, held: guard.Held) -> Bench:
         purge=none,
         flush=none,
         trim=none,
+        reset_zones=none,
         change=none,
         put_back=none,
         write_blocks=none,

@@ -19,8 +19,10 @@ KIND = {"random": "RND", "sequential": "SEQ"}
 def describe(
     args, prepared: prepare.Prepared, budget: Budget, show: Progress, rated_bytes: float | None = None
 ) -> None:
-    """The table on stderr; a dry run with --json prints it as an object on stdout (prepare.as_json)."""
-    show.say("\n".join(table(prepared, budget, rated_bytes, columns() if show.live else None)))
+    """Warnings, then the table, on stderr; a dry run with --json prints it as an object on
+    stdout (prepare.as_json)."""
+    lines = [f"warning: {line}" for line in prepare.warnings(prepared.drive)]
+    show.say("\n".join([*lines, *table(prepared, budget, rated_bytes, columns() if show.live else None)]))
     if args.dry_run and (args.json or args.jsonl):
         print(prepare.dumps(prepared), flush=True)
 

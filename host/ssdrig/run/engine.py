@@ -9,7 +9,7 @@ from math import isnan
 
 from ssdrig.drive import block
 from ssdrig.drive.wear import wa
-from ssdrig.plan.expand import MAY_WRITE, WRITES, Act, Repeat, tracked
+from ssdrig.plan.expand import ERASES, MAY_WRITE, WRITES, Act, Repeat, tracked
 from ssdrig.plan.rules import choose, ends, laid
 from ssdrig.plan.rules import spare as spares
 from ssdrig.plan.rules.steady import ROUNDS
@@ -19,7 +19,7 @@ from ssdrig.run.live import Pace
 from ssdrig.run.stage import Stage, step
 
 MARKS = 8  # places that are read before the first step that writes and after each, to know the drive by
-MARKED = ("purge", "trim", *WRITES, "replay")  # kinds of step after which they are read
+MARKED = (*ERASES, *WRITES, "replay")  # kinds of step after which they are read
 
 
 def carry_out(acts: Sequence[Act], stage: Stage, budget: Budget | None = None) -> str | None:

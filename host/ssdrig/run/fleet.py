@@ -83,7 +83,9 @@ class Item:
 def listed(items: list[Item], wide: int | None) -> list[str]:
     """The lines: the steps once for drives that are alike, then a row for each drive, in `wide` columns (None: as long
     as they are)."""
-    out: list[str] = []
+    out = [
+        f"warning: {printable(item.name)}: {line}" for item in items for line in prepare.warnings(item.prepared.drive)
+    ]
     kinds: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for item in items:
         one = item.runs[0]

@@ -115,7 +115,7 @@ def reads_back(acts: Iterable[Act]) -> bool:
 
 def writes(acts: Iterable[Act]) -> bool:
     """Whether any data on the drive is lost by these acts."""
-    return any(act.do in (*expand.MAY_WRITE, "purge", "trim") and not act.not_run for act in acts)
+    return any(act.do in (*expand.MAY_WRITE, *expand.ERASES) and not act.not_run for act in acts)
 
 
 def unless(event: Event, duty: Callable[[], object]) -> Callable[[], None]:

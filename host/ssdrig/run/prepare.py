@@ -226,6 +226,12 @@ def jobs_crc(prepared: Prepared) -> str:
     return f"{crc:08x}"
 
 
+def warnings(drive: Mapping) -> list[str]:
+    """What makes the figures of this drive worse, known before anything starts."""
+    slow = words.slow_link(drive.get("link") or "")
+    return [slow] if slow else []
+
+
 def as_json(prepared: Prepared) -> dict:
     """What a dry run prints: the plan, each act with its range of time and bytes, and the whole."""
     k, acts = prepared.drive["time_dilation"], []
@@ -244,6 +250,7 @@ def as_json(prepared: Prepared) -> dict:
     fill = next((act for act in prepared.acts if act.do == "fill"), None)
     return {
         "dry_run": True,
+        "warnings": warnings(prepared.drive),
         "plan": {"name": prepared.plan.name, "variant": prepared.plan.variant, "params": prepared.plan.params},
         "scaled": prepared.plan.scaled,
         "method": method(prepared),

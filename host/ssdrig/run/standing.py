@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ssdrig.base.errors import UsageError
 from ssdrig.plan import grammar, kinds, state
-from ssdrig.plan.expand import Act, Repeat
+from ssdrig.plan.expand import ERASES, Act, Repeat
 from ssdrig.plan.state import UNKNOWN, State
 
 # what ends with the run, and is done again where it is before the place where the run goes on: conditions; the
@@ -173,10 +173,7 @@ def _new_rounds_do(acts: Sequence[Act], first: int, end: int, wanted: Sequence[S
     points = {_writes(load) for act in acts[first:end] for load in _loads(act)}
     alike = {act.path for act in acts[first:end]}
     for act in acts[end:]:
-        if (
-            act.do in ("purge", "fill", "trim", "replay")
-            or not {_writes(load) for load in _loads(act)} - {None} <= points
-        ):
+        if act.do in (*ERASES, "fill", "replay") or not {_writes(load) for load in _loads(act)} - {None} <= points:
             alike.discard(act.path)
             break
         alike.add(act.path)

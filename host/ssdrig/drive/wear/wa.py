@@ -140,9 +140,9 @@ def _of_cycles(
     why = (
         f"the drive has no NAND counter, and its {name} rose by only {cycles:g}: the error would be over {COARSEST:.0%}"
     )
-    if cycles <= 2 or host <= unit or not (raw_bytes or capacity):
+    least, most = raw_bytes or capacity or 0, raw_bytes or (assumed_raw_bytes(capacity) if capacity else 0)
+    if cycles <= 2 or host <= unit or not least:
         return _none(why, host, None, flags)._replace(source=source)
-    least, most = (raw_bytes, raw_bytes) if raw_bytes else (capacity, assumed_raw_bytes(capacity))
     low, high = (cycles - 2) * least / (host + unit), (cycles + 2) * most / (host - unit)
     value, error = (low + high) / 2, (high - low) / 2
     if error > COARSEST * value:

@@ -16,6 +16,7 @@ from ssdrig.plan.kinds import (
     record,
     repeat,
     replay,
+    reset,
     retain,
     set,
     settle,
@@ -26,7 +27,7 @@ from ssdrig.plan.kinds import (
 KINDS: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        *(purge, fill, load, replay, repeat, choose, idle, settle, flush, trim, set, ask, wear, cuts),
+        *(purge, fill, load, replay, repeat, choose, idle, settle, flush, trim, reset, set, ask, wear, cuts),
         *(retain, recall, record),
     )
 }

@@ -9,6 +9,7 @@ KEYS = {
     "qd": Key("count", 32),
     "threads": Key("count", 1),
     "compressible": Key("percent", 0),
+    "zones": Key("count", needs="zoned"),
     "engine": Key("word", "auto", words=("auto", "libaio", "io_uring")),
 }
 
@@ -28,6 +29,7 @@ def job(act, target: str, seed: int, dilation: int = 1):
         size_bytes=act.range_bytes,
         io_size=act.amount_bytes if act.amount_bytes != act.range_bytes else None,
         compressible=keys["compressible"],
+        open_zones=keys.get("zones"),
         engine=engine(keys["engine"]),
         seed=seed,
         target=target,

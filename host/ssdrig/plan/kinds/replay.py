@@ -6,11 +6,11 @@ from pathlib import Path
 
 from ssdrig.base.errors import UsageError
 from ssdrig.base.words import exact_size
-from ssdrig.load.trace_published import BENCHES
+from ssdrig.load.trace_published import BENCHES, ONE_PASS
 from ssdrig.plan.kinds.keys import RANGE, SMART, Key
 
 KEYS = {
-    "bench": Key("word", words=tuple(BENCHES)),
+    "bench": Key("word", words=(*BENCHES, ONE_PASS)),
     "file": Key("file"),
     "seed": Key("index"),
     "ios": Key("count"),
@@ -37,7 +37,15 @@ def how(keys: Mapping, dilation: int):
 
 
 def asked(act, drive: Mapping):
-    """The request to generate a bench: all of its I/Os, or a number of them. The player shortens pauses, not this."""
+    """The request to generate a bench: all of its I/Os, or a number of them; or one pass. The player shortens pauses,
+    not this. Raises UsageError for one pass on a drive whose raw NAND is unknown."""
+    if act.keys["bench"] == ONE_PASS:
+        from ssdrig.load import one_pass
+
+        if not drive.get("raw_nand_bytes"):
+            do = "give --raw-nand, or leave the step out"
+            raise UsageError(f"a drive whose raw NAND is known, for {act.path}", "none", do)
+        return one_pass.Asked(act.range_bytes, drive["raw_nand_bytes"], act.keys.get("seed", SEED))
     from ssdrig.load.trace_generate import Asked
 
     bench, keys = BENCHES[act.keys["bench"]], act.keys
@@ -56,6 +64,8 @@ def measured(act, drive: Mapping, exact: bool = True):
     plays = how(act.keys, drive["time_dilation"])
     if "file" in act.keys:
         trace = trace_facts.of_file(Path(act.keys["file"]), plays)
+    elif act.keys["bench"] == ONE_PASS:
+        trace = trace_facts.of_one_pass(asked(act, drive), plays)
     else:
         trace = (trace_facts.of_bench if exact else trace_facts.guessed)(asked(act, drive), plays)
     if trace.reach_bytes > act.range_bytes:
@@ -70,9 +80,14 @@ def measured(act, drive: Mapping, exact: bool = True):
     return replace(act, amount_bytes=trace.written_bytes, trace=trace)
 
 
+def covers(act) -> bool:
+    """Whether it writes each block of its range."""
+    return act.keys.get("bench") == ONE_PASS
+
+
 def reads(act) -> bool:
     """Whether the trace reads; assumed until the trace is read."""
-    return act.trace is None or act.trace.reads > 0
+    return not covers(act) if act.trace is None else act.trace.reads > 0
 
 
 def writes(act) -> bool:

@@ -11,5 +11,6 @@ KEYS = {
     "alpm": Key("word", needs="alpm"),
     "power_state": Key("index", needs="power-states"),
     "apst": Key("word", words=("on", "off"), needs="apst"),
+    "hmb": Key("word", words=("on", "off"), needs="hmb"),
 }
 ENDS = tuple(KEYS)

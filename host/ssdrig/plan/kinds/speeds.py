@@ -24,7 +24,11 @@ SPEEDS = {
     VIRTUAL: Class((100e6, 500e6), (0.3e3, 60e3), 4e9, 4e9, 8e9),  # in time of the host, also of a busy one
 }
 NVME_SPEEDS = Class((400e6, 7e9), (10e3, 700e3), 11e9, 16e9, 32e9)  # PCIe 5.0 x4 writes, 6.0 x4 reads
-ERASE_S = {"purge": (0.1, 600.0), "trim": (0.01, 60.0)}  # a sanitize of flash; one that overwrites takes hours
+ERASE_S = {
+    "purge": (0.1, 600.0),
+    "trim": (0.01, 60.0),
+    "reset": (0.01, 60.0),
+}  # a sanitize of flash; one that overwrites takes hours
 MOST_ERASE_S = 20.0  # of a virtual drive
 READING_S = (0.05, 5.0)  # of SMART: some programs, each with some commands
 SETTLE_S = (60, 120, 300)  # after the load, until two SMART readings agree

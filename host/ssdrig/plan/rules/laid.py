@@ -8,7 +8,17 @@ from typing import Any
 from ssdrig.plan.rules.spare import Spare, raw_of
 
 RESTS_S = 60.0  # without I/O for longer, a steady drive is no longer steady
-CHANGES = ("purge", "trim", "idle", "settle", "fill", "load", "wear", "replay")  # kinds of step that it depends on
+CHANGES = (
+    "purge",
+    "trim",
+    "reset",
+    "idle",
+    "settle",
+    "fill",
+    "load",
+    "wear",
+    "replay",
+)  # kinds of step that it depends on
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,7 @@ def after(laid: Laid, act: Any, moved_bytes: int | None = None) -> Laid:
     moved_bytes: bytes that it read and wrote; None: the plan's amount, 0 if no amount ends it."""
     if act.not_run:
         return laid
-    if act.do in ("purge", "record"):
+    if act.do in ("purge", "reset", "record"):
         return NOTHING
     if act.do == "trim":
         return replace(laid, valid_bytes=0, churned_bytes=0)

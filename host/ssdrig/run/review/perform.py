@@ -240,7 +240,8 @@ def table(
     k, width = drive["time_dilation"], max([10, *(len(item.name) for item in items)])
     named = " ".join(printable(word) for word in (drive["model"], drive["serial"]) if word)
     rated = f", rated {words.size(rated_bytes)}" if rated_bytes else ""
-    lines = [f"review of {named}, {words.size(drive['capacity_bytes'])}{rated}, level {level}"]
+    lines = [f"warning: {line}" for line in prepare.warnings(drive)]
+    lines.append(f"review of {named}, {words.size(drive['capacity_bytes'])}{rated}, level {level}")
     lines.append(f"  {'plan':{width}} {'variant':8} {'time':>17} {'writes':>17}")
     for item in items:
         if item.prepared:
@@ -277,7 +278,8 @@ def dry_as_json(level: str, drive: Mapping, items: Sequence[Item], spent: Budget
             row |= _figures(item.shortened.cost, k)
             row |= {"behind": item.behind, "left_out": left_out(item).split(", ") if item.leaves_out else []}
         plans.append(row)
-    document = {"dry_run": True, "level": level, "drive": dict(drive), "plans": plans, **_figures(whole, k)}
+    document = {"dry_run": True, "warnings": prepare.warnings(drive), "level": level, "drive": dict(drive)}
+    document |= {"plans": plans, **_figures(whole, k)}
     shares = [round(100 * size / rated_bytes, 4) for size in whole.written_bytes] if rated_bytes else None
     document |= {"rated_bytes": rated_bytes, "share_percent": shares}
     return document | {"budget_bytes": spent.most_bytes, "written_before_bytes": spent.written_bytes}

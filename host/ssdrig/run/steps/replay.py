@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ssdrig.base.errors import LoadError
 from ssdrig.drive import witness
-from ssdrig.load import playedlog, trace_generate, trace_process, traceform
+from ssdrig.load import one_pass, playedlog, trace_generate, trace_process, traceform
 from ssdrig.plan.kinds.replay import asked, how
 from ssdrig.run.pace import Pace, polled
 
@@ -21,7 +21,8 @@ def before(act, stage) -> None:
         made, words = traceform.windows(rows), lambda: header
     else:
         what = asked(act, stage.bench.drive)
-        made, words = trace_generate.generate(what), what.words
+        generator = one_pass if isinstance(what, one_pass.Asked) else trace_generate
+        made, words = generator.generate(what), what.words
     said = traceform.write(path, made, words)
     if said["sha256"] != act.trace.sha256:
         raise LoadError(f"the trace of {act.path} as it was when the run was prepared", "other rows", "run it again")
