@@ -8,7 +8,7 @@ from ssdrig.plan.kinds import cut_aims
 from ssdrig.powerloss import promise
 from ssdrig.powerloss.promise import ACK, FLUSH
 
-QUEUE = {"write_cache": "write back", "max_sectors_kb": "1280", "nomerges": "2"}
+QUEUE = {"write_cache": "write back", "max_sectors_kb": "1280", "max_segments": "127", "nomerges": "2"}
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,8 @@ def test_when_an_acknowledgement_is_a_promise(vwc, cache_on, claimed, mode, own)
 def test_the_atomic_limit_is_counted_from_0():
     found = promise.nvme(*pages(nawupf=7, nabspf=15), True)
     assert found[:7] == KEPT[:7] and (found.atomic_blocks, found.boundary_blocks) == (8, 16)
-    assert promise.nvme(*pages(nawupf=0, nabspf=0), True)[2:5] == (1, 0, 0)
+    assert promise.nvme(*pages(nawupf=0, nabspf=0), True)[2:5] == (4, 0, 0)  # 0h: as the controller's
+    assert promise.nvme(*pages(nawupf=0, nabspf=15), True)[2:5] == (4, 16, 0)
     assert promise.nvme(*pages(nsfeat=0), True)[2:5] == (4, 0, 0)  # AWUPF of the controller
     id_ctrl, id_ns = pages()
     moved = id_ns[:42] + (4).to_bytes(2, "little") + id_ns[44:]
@@ -73,6 +74,9 @@ def test_blocks_and_trim_of_an_ata_drive():
 def test_what_the_kernel_splits_or_merges_is_not_atomic():
     assert promise.heard(KEPT, QUEUE) == KEPT
     assert promise.heard(KEPT, QUEUE | {"max_sectors_kb": "16"}).atomic_blocks == 4
+    assert promise.heard(KEPT, QUEUE | {"max_segments": "4"}).atomic_blocks == 4
+    assert promise.heard(KEPT._replace(atomic_blocks=256), QUEUE).atomic_blocks == 127
+    assert promise.heard(KEPT, {**QUEUE, "max_segments": ""}).atomic_blocks == 1
     assert promise.heard(KEPT, QUEUE | {"nomerges": "0"}).atomic_blocks == 1
     assert promise.heard(KEPT, {"write_cache": "write back"}).atomic_blocks == 1
 

@@ -14,6 +14,7 @@ from ssdrig.drive import ata_security, nvme_erase
 
 FLUSH, ACK = "flush", "ack"  # kept after a FLUSH or with FUA; kept once acknowledged
 ATA_BLOCK_BYTES = SECTOR_BYTES = 512  # the kernel's queue counts sectors, too
+PAGE_BYTES = 4096  # the smallest page of a kernel
 
 
 class Promise(NamedTuple):
@@ -38,7 +39,8 @@ def nvme(id_ctrl: bytes, id_ns: bytes, cache_on: bool | None, claimed: bool = Fa
     present = bool(id_ctrl[525] & 1)
     mode, own, why = _mode(present, cache_on, claimed)
     of_namespace = id_ns[24] & 2  # NSFEAT: the namespace has its own limits
-    limit = int.from_bytes(id_ns[36:38] if of_namespace else id_ctrl[528:530], "little")
+    own_limit = int.from_bytes(id_ns[36:38], "little") if of_namespace else 0  # NAWUPF 0: as AWUPF of the controller
+    limit = own_limit or int.from_bytes(id_ctrl[528:530], "little")
     boundary = int.from_bytes(id_ns[44:46], "little") if of_namespace else 0
     return Promise(
         mode,
@@ -84,7 +86,7 @@ def _mode(present: bool, cache_on: bool | None, claimed: bool) -> tuple[str, boo
 
 def heard(promise: Promise, queue: Mapping[str, str]) -> Promise:
     """What of it can be tested through the kernel's queue (/sys/block/X/queue: write_cache, fua, max_sectors_kb,
-    nomerges, chunk_sectors as text). Raises DriveError where the kernel would drop every FLUSH: the drive would be
+    max_segments, nomerges, chunk_sectors as text). Raises DriveError where the kernel would drop every FLUSH: the drive would be
     blamed for the host."""
     if promise.mode == FLUSH and queue.get("write_cache", "").strip() != "write back":
         raise DriveError(
@@ -95,7 +97,9 @@ def heard(promise: Promise, queue: Mapping[str, str]) -> Promise:
     if queue.get("fua", "").strip() == "0":
         why = promise.why.replace("FLUSH or FUA covers", "FLUSH covers")
         promise = promise._replace(fua=False, why=f"{why}; the kernel sends no FUA to it, but a FLUSH after the write")
-    one_command = int(queue.get("max_sectors_kb") or 0) * 1024 // promise.block_bytes
+    # the pages of a command's memory lie anywhere: a segment each
+    segments_bytes = int(queue.get("max_segments") or 0) * PAGE_BYTES
+    one_command = min(int(queue.get("max_sectors_kb") or 0) * 1024, segments_bytes) // promise.block_bytes
     if queue.get("nomerges", "").strip() != "2":
         one_command = 1  # the kernel may make one command of two
     promise = promise._replace(atomic_blocks=max(1, min(promise.atomic_blocks, one_command)))

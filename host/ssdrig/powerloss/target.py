@@ -25,7 +25,7 @@ SERVER_S = 30.0  # commands to a server are not repeated
 IDENTIFY_S = 60.0  # a starved host takes long to start nvme-cli
 VIRTUAL_DISKS = ("QEMU", "VMware", "VBOX", "Msft", "Xen", "Virtual", "LIO-ORG")  # how such disks name themselves
 ATOMIC = "atomic writes of more than one block: {}"
-QUEUE = ("write_cache", "fua", "max_sectors_kb", "nomerges", "chunk_sectors")
+QUEUE = ("write_cache", "fua", "max_sectors_kb", "max_segments", "nomerges", "chunk_sectors")
 
 
 def _nothing() -> None:
