@@ -91,6 +91,12 @@ SCENES = (
         {0: (7, 7, "TRIM_UNDONE"), 1: (0, 0, "TRIM_KEPT")},
     ),
     Scene(
+        "trims that are shorter than those which the drive executes, or of which nobody knows",
+        [(TRIM, 8, 4, 10, 20), (BLANK, 8, 2, 30, 40), (TRIM, 16, 3, 10, 20), (TRIM, 24, 4, 10, 20), (FLUSH, 0, 0, 50, 60)],
+        {11: (7, 7, "TRIM_KEPT"), 16: (7, 7, "OK"), 24: (7, 7, "TRIM_KEPT")},
+    ),
+    Scene("a trim that may be ignored", [(TRIM, 0, 1, 10, 20), (FLUSH, 0, 0, 50, 60)], {0: (7, 7, "OK")}),
+    Scene(
         "a trim that stays", [(TRIM, 0, 1, 10, 20), (BLANK, 0, 1, 30, 40), (FLUSH, 0, 0, 50, 60)], {0: (7, ZEROS, "OK")}
     ),
     Scene(
@@ -120,8 +126,11 @@ SCENES = (
     ),
     Scene(
         "a drive that ignores trims while it has power",
-        [(TRIM, 0, 1, 10, 20), (BLANK, 0, 1, 30, 40, 0, NOT_BLANK), (FLUSH, 0, 0, 50, 60)],
-        {0: (7, 7, "OK")},
+        [
+            *((TRIM, 0, 1, 10, 20), (BLANK, 0, 1, 30, 40, 0, NOT_BLANK)),
+            *((TRIM, 1, 1, 10, 20), (BLANK, 1, 1, 30, 40), (FLUSH, 0, 0, 50, 60)),
+        ],
+        {0: (7, 7, "OK"), 1: (7, ZEROS, "OK")},
     ),
     Scene(
         "where no block is promised to be whole",
@@ -166,8 +175,27 @@ SCENES = (
             31: (7, 102, "OK"),  # crosses a boundary
             32: (7, 7, "OK"),
             40: (7, 103, "OK"),
-            47: (7, 7, "TORN_ATOMIC"),  # ends at a boundary
+            47: (7, 7, "TORN_CACHED"),  # ends at a boundary, and was acknowledged
         },
+    ),
+    Scene(
+        "of a completed write in a volatile cache each block may be older",
+        [(WRITE, 0, 2, 10, 20), (WRITE, 1, 1, 30, 40), (WRITE, 4, 2, 50, NEVER), (WRITE, 4, 2, 10, 20)],
+        {0: (7, 100, "OK"), 1: (7, 7, "TORN_CACHED"), 4: (7, 102, "OK"), 5: (7, 103, "TORN_ATOMIC")},
+    ),
+    Scene(
+        "a physical sector that was being written may be unreadable",
+        [(WRITE, 1, 1, 10, NEVER), (WRITE, 9, 1, 10, 20), (WRITE, 17, 1, 10, 20, FUA), (WRITE, 26, 1, 10, 20, FUA)],
+        {
+            1: (7, record.UNREADABLE, "UNREADABLE_OPEN"),
+            7: (7, record.UNREADABLE, "UNREADABLE_OPEN"),
+            8: (7, record.UNREADABLE, "UNREADABLE_OPEN"),  # in the cache, which may be being written out
+            15: (7, 6, "COLLATERAL"),  # what is read must be right
+            16: (7, record.UNREADABLE, "COLLATERAL"),  # of another physical sector
+            26: (7, record.UNREADABLE, "UNREADABLE"),
+            133: (7, record.UNREADABLE, "UNREADABLE"),
+        },
+        KEPT._replace(block_bytes=512, atomic_blocks=1, boundary_blocks=0, sector_blocks=8),
     ),
     Scene(
         "a part of it may be overwritten",

@@ -9,7 +9,7 @@ from ssdrig.plan.kinds import cut_schedule
 from ssdrig.powerloss import health, history, judging
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.cycle import Lived
-from ssdrig.powerloss.history import FLUSH, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, TRIM, WRITE
 from ssdrig.powerloss.promise import FLUSH as KEPT_ONCE_FLUSHED
 from ssdrig.powerloss.promise import Promise
 from ssdrig.powerloss.supply import Outcome
@@ -22,9 +22,10 @@ PROMISE = Promise(KEPT_ONCE_FLUSHED, 512, 1, 0, 0, "zeros", True, "")
 @pytest.mark.parametrize(("seen", "finding", "harness"), [(1, "TRIM_KEPT", False), (0, "LOST_ACKED", True)])
 def test_a_drive_that_ignores_a_trim_is_no_fault_of_the_harness(seen, finding, harness):
     """A trim is advice; but a write that is not there without a cut was lost by cable, host or ssdrig."""
-    rows = np.zeros(3 if seen else 1, history.ROW)
-    for row, kind, t_ns in zip(rows, (WRITE, TRIM, FLUSH), (10, 30, 50)):
+    rows = np.zeros(5 if seen else 1, history.ROW)
+    for row, kind, t_ns in zip(rows, (WRITE, TRIM, TRIM, BLANK, FLUSH), (10, 30, 30, 42, 50)):
         row["seq"], row["n"], row["kind"], row["submit_ns"], row["done_ns"] = t_ns // 10, 1, kind, t_ns, t_ns + 10
+    rows["lba"][2:4] = 1  # a trim that is executed
     cut = cut_schedule.Cut(1, "random", 0, None, cut_schedule.NO_CUT, 1, 1.0)
     lived = Lived(rows, 70, 70, 80, None, Plan(cut_schedule.NO_CUT, 70))
     blocks = Blocks(*(np.array([each]) for each in (0, 0, seen, False)))

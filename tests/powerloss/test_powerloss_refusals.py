@@ -129,7 +129,7 @@ def test_a_first_cut_without_a_sign_of_a_loss_is_the_harness(outcome):
 
 
 def test_a_trim_that_is_ignored_is_no_fault_of_the_harness():
-    trims = [DONE, (TRIM, 1, 1, 10, 20), (FLUSH, 0, 0, 50, 60)]
+    trims = [DONE, (TRIM, 1, 1, 10, 20), (TRIM, 2, 1, 10, 20), (BLANK, 2, 1, 30, 40), (FLUSH, 0, 0, 50, 60)]
     kept = judged(trims, {0: (7, 100), 1: (7, 7)}, control=cut_schedule.NO_CUT)
     assert not kept.harness and kept.record["judged"] and "TRIM_KEPT" in kept.record["findings"]
     lost = judged(trims, {0: (7, 7), 1: (7, 7)}, control=cut_schedule.NO_CUT)

@@ -44,6 +44,18 @@ CLASSES = (
         "a trimmed and flushed block holds data; certain where it had been read as trimmed before the flush",
     ),
     Class(
+        "TORN_CACHED",
+        False,
+        "a write within the atomic limit, acknowledged and only in the volatile cache, is there in part; certain where"
+        " it was not acknowledged: of a completed one NVMe lets each block be older",
+    ),
+    Class(
+        "UNREADABLE_OPEN",
+        False,
+        "a block cannot be read whose physical sector was being written, which neither ATA nor SCSI rules out; certain"
+        " where no command was under way there",
+    ),
+    Class(
         "UNRECORDED",
         False,
         "the block holds a command of this session that the history does not have: the harness is incomplete",

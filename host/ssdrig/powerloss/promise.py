@@ -2,7 +2,8 @@
 
 Sources: NVM Express Base Specification 1.4 and 2.0 (Identify Controller: VWC byte 525, AWUPF 528; Identify Namespace:
 NSFEAT 24, NAWUPF 36, NABO 42, NABSPF 44; feature 06h; 6.4 atomicity), with NABSPF counted from 0 as Linux does
-(drivers/nvme/host/core.c); ATA Command Set 4, IDENTIFY DEVICE words 82, 85, 106, 117; Linux
+(drivers/nvme/host/core.c); ATA Command Set 4, IDENTIFY DEVICE words 82, 85, 106, 117, which states nothing of a sector
+that was being written (Hitachi 5K320 SATA OEM Specification, 5.1: it may be unreadable until it is written again); Linux
 Documentation/block/writeback_cache_control.
 """
 
@@ -29,6 +30,7 @@ class Promise(NamedTuple):
     own: bool  # the drive itself reports it; False: ACK is a user's claim
     why: str
     fua: bool = True  # the kernel sends FUA; False: a write and a FLUSH after it
+    sector_blocks: int = 0  # of a physical sector, which may be unreadable if it was being written; 0: none may
 
 
 def nvme(id_ctrl: bytes, id_ns: bytes, cache_on: bool | None, claimed: bool = False) -> Promise:
@@ -55,23 +57,27 @@ def nvme(id_ctrl: bytes, id_ns: bytes, cache_on: bool | None, claimed: bool = Fa
 
 
 def ata(words: list[int], claimed: bool = False) -> Promise:
-    """From the 256 words of IDENTIFY DEVICE. No ATA drive promises that more than one block is atomic. Raises
-    DriveError for another count."""
+    """From the 256 words of IDENTIFY DEVICE. No ATA drive promises that more than one block is atomic, nor that the
+    physical sector it was writing can be read. Raises DriveError for another count."""
     zeros = ata_security.decode(words).zeros_after_trim
     valid = words[83] >> 14 == 1  # else words 82 and 85 mean nothing
     present = not valid or bool(words[82] >> 5 & 1)
     mode, own, why = _mode(present, bool(words[85] >> 5 & 1) if valid else None, claimed)
     longer = words[106] >> 14 == 1 and words[106] >> 12 & 1
     block = 2 * (words[117] | words[118] << 16) if longer else ATA_BLOCK_BYTES
-    return Promise(mode, block, 1, 0, 0, "zeros" if zeros else None, own, why)
+    several = words[106] >> 14 == 1 and words[106] >> 13 & 1  # logical sectors in a physical one
+    sector = 1 << (words[106] & 15) if several else 1
+    return Promise(mode, block, 1, 0, 0, "zeros" if zeros else None, own, why, sector_blocks=sector)
 
 
-def scsi(block_bytes: int, cache_type: str, claimed: bool = False) -> Promise:
+def scsi(block_bytes: int, cache_type: str, claimed: bool = False, sector_bytes: int = 0) -> Promise:
     """For a SCSI disk, or one shown by a bridge, from the kernel's reading of its caching page (cache_type of its
-    scsi_disk). "write through" may mean that it has no such page: it promises nothing then."""
+    scsi_disk). "write through" may mean that it has no such page: it promises nothing then. `sector_bytes`: of a
+    physical sector (queue/physical_block_size), which may be unreadable if it was being written."""
     cached = cache_type.startswith("write back")
     mode, own, why = _mode(True, None, claimed)
-    return Promise(mode, block_bytes, 1, 0, 0, None, own, why if cached or claimed else f"{why} (not reported)")
+    why = why if cached or claimed else f"{why} (not reported)"
+    return Promise(mode, block_bytes, 1, 0, 0, None, own, why, sector_blocks=max(1, sector_bytes // block_bytes))
 
 
 def _mode(present: bool, cache_on: bool | None, claimed: bool) -> tuple[str, bool, str]:

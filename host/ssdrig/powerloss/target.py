@@ -160,7 +160,8 @@ def of_drive(drive: Drive, claimed: bool, root: str | os.PathLike = "/") -> Prom
     else:
         folder = sysfs.within(root, "sys/block", drive.name, "device", "scsi_disk")
         cache_type = next((sysfs.text(folder, name, "cache_type") for name in sysfs.listing(folder)), "")
-        guarantee = promise.scsi(drive.logical_block_bytes, cache_type, claimed)
+        sector_bytes = sysfs.number(sysfs.within(root, "sys/block", drive.name, "queue"), "physical_block_size")
+        guarantee = promise.scsi(drive.logical_block_bytes, cache_type, claimed, sector_bytes or 0)
     return promise.heard(guarantee, queue)
 
 

@@ -200,10 +200,18 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     say("STALE", np.ones(m, bool))
 
     if promise.atomic_blocks > 1:
-        torn_row = _torn(rows, promise, block, row, seen_row, seen_ns, legal & ~np.isin(blocks.seen, [*BAD]))
+        whole = legal & ~np.isin(blocks.seen, [*BAD])
+        torn_row = _torn(rows, counted, promise, block, row, seen_row, seen_ns, whole)
         finding[torn_row >= 0] = NUMBER["TORN_ATOMIC"]
+        # of a completed write each block may be older: "reads for locations written to the volatile write cache ..."
+        torn = np.flatnonzero(torn_row >= 0)
+        finding[torn[counted[torn_row[torn]]]] = NUMBER["TORN_CACHED"]
     else:
         torn_row = empty
+
+    if promise.sector_blocks:
+        open_ = _near(rows[(kind == WRITE) & ~kept], blocks.lba, promise.sector_blocks)
+        finding[open_ & (finding == NUMBER["UNREADABLE"])] = NUMBER["UNREADABLE_OPEN"]
 
     # what points at the cause: next to a write in flight; many together
     beside = np.isin(finding, [NUMBER[name] for name in ("STALE", "CORRUPT", "UNREADABLE")]) & ~written
@@ -217,7 +225,8 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     if promise.after_trim is not None and not ignores_trims:
         flushed = durable(session._replace(rows=_as_writes(rows)), promise)
         older = legal[block] & (blocks.seen[block] >= 0) & (seen_ns[block] < submit_ns[row])
-        kept_data = _any(block[(pair_kind == TRIM) & flushed[row] & older], m)
+        executed = flushed & (rows["n"].astype(np.int64) >= _least_trim(rows))
+        kept_data = _any(block[(pair_kind == TRIM) & executed[row] & older], m)
         finding[kept_data & (finding == 0)] = NUMBER["TRIM_KEPT"]
     gone = (pair_kind == WRITE) & counted[row] & ~lasting[row] & legal[block] & (seen_ns[block] < submit_ns[row])
     return Verdict(finding, seen_row, durable_row, torn_row, np.unique(row[gone]), trimmed, "")
@@ -346,9 +355,17 @@ def _as_writes(rows: np.ndarray) -> np.ndarray:
     return out
 
 
-def _torn(rows, promise, block, row, seen_row, seen_ns, whole) -> np.ndarray:
+def _least_trim(rows: np.ndarray) -> int:
+    """Blocks of the shortest trim that was read as trimmed from its first block on: a drive may leave out what is
+    shorter than its granularity. NEVER: none was."""
+    trims = rows[(rows["kind"] == TRIM) & (rows["status"] == 0)]
+    blank = rows["lba"][(rows["kind"] == BLANK) & (rows["status"] == 0)]
+    return int(trims["n"].astype(np.int64)[np.isin(trims["lba"], blank)].min(initial=NEVER))
+
+
+def _torn(rows, counted, promise, block, row, seen_row, seen_ns, whole) -> np.ndarray:
     """int64[m]: the write within the atomic limit that is seen elsewhere while this block holds something strictly
-    older; -1 without one."""
+    older, one that was not acknowledged before others; -1 without one."""
     lba, n = rows["lba"].astype(np.int64), rows["n"].astype(np.int64)
     atomic = (rows["kind"] == WRITE) & (rows["flags"] & ZEROS == 0) & (n >= 2) & (n <= promise.atomic_blocks)
     if promise.boundary_blocks:
@@ -358,7 +375,9 @@ def _torn(rows, promise, block, row, seen_row, seen_ns, whole) -> np.ndarray:
     old = whole[block] & (seen_row[block] != row) & (seen_ns[block] < rows["submit_ns"][row])
     hit = (atomic & seen)[row] & old
     out = np.full(len(seen_row), -1, np.int64)
-    out[block[hit]] = row[hit]
+    for acked in (True, False):
+        of = hit & (counted[row] == acked)
+        out[block[of]] = row[of]
     return out
 
 
