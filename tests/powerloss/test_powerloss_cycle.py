@@ -15,11 +15,13 @@ from ssdrig.base.errors import (
     DriveError,
     ExchangedDrive,
     NotPaired,
+    PowerCut,
     PromiseBroken,
     RigError,
     SlotError,
     SsdrigError,
     UnsafeTarget,
+    words_of,
 )
 from ssdrig.blockio.slots import Slots
 from ssdrig.plan.kinds import cut_schedule
@@ -396,3 +398,40 @@ def test_drive_that_the_kernel_found_anew_has_lost_its_link(drive):
         )
         it._back(cut_schedule.Cut(1, "random", 0, "command", None, 1, 1.0), gone)
         assert gone.link_lost is bool(appears)
+
+
+NOT_BACK = cycle.Gone(DriveError("the drive back", "nothing", "look"), cycle.Lived(np.zeros(0), 0, 0, 0, None, None))
+OTHER = ExchangedDrive("the drive", "another", "look")
+
+
+@pytest.mark.parametrize(
+    ("error", "failed", "session", "code"),
+    [
+        (DriveError("a read", "no answer", "look"), [2], 3, 11),  # in the middle of what is read after a cut
+        (OSError(errno.EIO, "sysfs"), [2], 3, 11),
+        (OTHER, [2], 3, 11),
+        (OTHER, [2], 2, 3),  # what was read of another drive proves nothing
+        (OTHER, [1, 2], 2, 11),
+        (NOT_BACK, [2], 2, 4),  # that it is dead is all that is found
+        (NOT_BACK, [1, 2], 2, 11),
+        (NOT_BACK, [1], 2, 11),  # missing, and perhaps not dead
+        (DriveError("a read", "no answer", "look"), [], 3, 4),
+        (PromiseBroken("none", "of this", "read"), [2], 3, 11),
+        (PowerCut("the end", "a cut from the web", "resume"), [2], 3, 17),  # by request, as Ctrl-C is
+    ],
+)
+def test_proven_promise_outlives_whatever_ends_the_campaign(error, failed, session, code):
+    it = object.__new__(campaign._Campaign)
+    record = {"judged": True, "control": None, "suspicion": False, "written_bytes": 0, "fired_ns": 1, "why_not": ""}
+    it.tally = tally.Tally({**record, "cut": n, "failed": n in failed, "findings": {}} for n in (1, 2))
+    it.session, it.damaged, it.book = session, [], SimpleNamespace(path=Path("run"))
+
+    def fails():
+        raise error
+
+    it._carry_out = fails
+    with pytest.raises((SsdrigError, OSError)) as raised:
+        it.carry_out()
+    assert getattr(raised.value, "exit_code", None) == code
+    if code == PromiseBroken.exit_code and not isinstance(error, PromiseBroken):
+        assert words_of(error) in raised.value.seen

@@ -9,7 +9,15 @@ from types import SimpleNamespace
 import pytest
 from pages import page, page_c0h
 
-from ssdrig.base.errors import DriveError, UnsafeTarget, UsageError
+from ssdrig.base.errors import (
+    DriveError,
+    PromiseBroken,
+    RailTripped,
+    RigError,
+    UnsafeTarget,
+    UsageError,
+    words_of,
+)
 from ssdrig.base.progress import Progress
 from ssdrig.drive import witness
 from ssdrig.load import fio, fiojob
@@ -205,3 +213,18 @@ def parsed(*words):
 def test_words_that_name_no_drive(words):
     with pytest.raises(UsageError):
         run.perform(parsed(*words), Progress(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(None, 16), (RigError("an answer", "none", "look"), 16), (PromiseBroken("none", "1", "read"), 11)]
+)
+def test_tripped_rail_is_the_reason_next_to_what_was_proven_before(error, code):
+    end, closed = run._End(), []
+    with end.of_steps(SimpleNamespace(name="")):
+        if error:
+            raise error
+    book = SimpleNamespace(close=lambda *said: closed.append(said))
+    trip = RailTripped("a rail within its limit", "rail 0 opened", "look")
+    end.close(book, SimpleNamespace(failures=[]), SimpleNamespace(failure=trip))
+    ((_, why, exit_code),) = closed
+    assert exit_code == code and words_of(trip) in why and (code == 16 or words_of(error) in why)

@@ -29,8 +29,10 @@ import numpy as np
 from ssdrig.base import prctl
 from ssdrig.base.errors import (
     DriveError,
+    ExchangedDrive,
     JournalError,
     NotPaired,
+    PowerCut,
     PromiseBroken,
     RigError,
     SlotError,
@@ -281,6 +283,7 @@ class _Campaign:
         self.written_bytes = 0
         self.state = health.State(None)
         self.tally, self.misses = Tally(), 0
+        self.session = 0  # the number of the session under way
         self.felt = False  # a cut of this part has shown that it reaches the drive
         self.mounted = self._mounted(open_links)
         self.most_above_bytes = 0  # of file systems in a session
@@ -288,6 +291,14 @@ class _Campaign:
         self.damaged = above.damaged(event for part in self.folders for event in journal.events(part))
 
     def carry_out(self) -> dict:
+        try:
+            return self._carry_out()
+        except PowerCut:
+            raise
+        except (SsdrigError, OSError) as error:
+            raise self._beside(error) from error
+
+    def _carry_out(self) -> dict:
         keys = self.keys
         every = cut_schedule.cuts(
             self.stage.seed,
@@ -479,6 +490,7 @@ class _Campaign:
 
     def _session(self, cut: Cut, whole: bool) -> None:
         where, cut = self.book.path / sessions.folder(cut.number), self.cycle.possible(cut)
+        self.session = cut.number
         try:
             lived = self._lived(cut, where)
         except Gone as gone:
@@ -528,8 +540,7 @@ class _Campaign:
         if judged.unfelt:
             self._tell("powerloss.end", stop="not felt")
             do = "the drive is not judged: check that the rig, or the switch, feeds this drive and no other"
-            error = NotPaired(f"the drive to lose its power in cut {cut.number}", judged.unfelt, do)
-            raise self._beside(error)
+            raise NotPaired(f"the drive to lose its power in cut {cut.number}", judged.unfelt, do)
         if judged.harness:
             self._tell("powerloss.end", stop="control")
             error = self._outcome()
@@ -556,26 +567,26 @@ class _Campaign:
         assert self.cycle.down is not None
         outcome = lived.outcome
         why_not = "" if record["judged"] or record["why_not"] == judging.NOTHING_TESTED else record["why_not"]
-        try:
-            event, written_bytes = self.mounted.judge(
-                cut.number,
-                self.cycle.down,
-                until_ns=outcome.on_ns if outcome else history.NEVER,
-                fired_ns=outcome.fired_ns if outcome else None,
-                why_not=why_not,
-                block_failed=bool(record["failed"]),
-            )
-        except DriveError as error:
-            raise self._beside(error) from error
+        event, written_bytes = self.mounted.judge(
+            cut.number,
+            self.cycle.down,
+            until_ns=outcome.on_ns if outcome else history.NEVER,
+            fired_ns=outcome.fired_ns if outcome else None,
+            why_not=why_not,
+            block_failed=bool(record["failed"]),
+        )
         self.written_bytes += written_bytes
         self.most_above_bytes = max(self.most_above_bytes, written_bytes)
         self.damaged += [cut.number] * event["failed"]
         self._tell(above.JUDGED, **event)
 
-    def _beside(self, error: SsdrigError) -> SsdrigError:
-        """An error of the harness, or what the drive is guilty of, which it does not take back, with it."""
-        outcome = self._outcome()
-        if not isinstance(outcome, PromiseBroken):
+    def _beside(self, error: SsdrigError | OSError) -> SsdrigError | OSError:
+        """An error that ends the campaign, or what the drive was proven guilty of before, which it does not take back,
+        with it. That a drive stays away, or that another one may be in its place, is no proof next to itself."""
+        outcome, broken = self._outcome(), self.tally.broken
+        if isinstance(error, (Gone, ExchangedDrive)) and self.tally.last.get("cut") == self.session:
+            broken -= bool(self.tally.last["failed"])
+        if isinstance(error, PromiseBroken) or not isinstance(outcome, PromiseBroken) or not broken:
             return error
         return PromiseBroken(outcome.expected, f"{outcome.seen}; then: {words_of(error)}", outcome.do)
 
@@ -603,7 +614,7 @@ class _Campaign:
         if alive:
             self._tell("powerloss.end", stop="alive")
             do = f"the drive is not judged: {WAYS_OUT}"
-            raise self._beside(SlotError("the host to find the drive again", alive, do))
+            raise SlotError("the host to find the drive again", alive, do)
 
     def _keep(self, lived: Lived, blocks: Blocks, judged: judging.Judged) -> None:
         """From now on the session is judged."""
@@ -620,10 +631,7 @@ class _Campaign:
         """The session, repeated once where the rig failed. Raises RigError where it fails again, DriveError."""
         for last in (False, True):
             if self.mounted is not None:
-                try:
-                    self.cycle.down = self.mounted.start(cut.number, writes=cut.aim != cut_aims.AGAIN)
-                except DriveError as error:
-                    raise self._beside(error) from error
+                self.cycle.down = self.mounted.start(cut.number, writes=cut.aim != cut_aims.AGAIN)
             link, self.link = self.link, None
             try:
                 lived, self.link = self.cycle.live(cut, where, self.next_seq, self.contents.known.content, link)
@@ -633,7 +641,7 @@ class _Campaign:
                     with contextlib.suppress(SsdrigError, OSError):
                         link.close()
                 if last:
-                    raise self._beside(error) from error
+                    raise
                 self._lost(cut, where, error)
         raise AssertionError("the last try returns or raises")
 

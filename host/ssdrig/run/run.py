@@ -21,6 +21,7 @@ from ssdrig.base.errors import (
     JournalError,
     OutputError,
     PowerCut,
+    PromiseBroken,
     RailTripped,
     SsdrigError,
     UploadIncomplete,
@@ -332,10 +333,12 @@ class _End:
 
     def close(self, book: journal.Journal, teardown: Teardown, rig: Rig | None) -> None:
         """Write run.end. A rail that the rig opened is the reason, whatever was seen first: the load's end may be seen
-        before the rig reports it. A failed teardown does not change the measurements: it is the reason
+        before the rig reports it. Only what the drive was proven guilty of before stays. A failed teardown does not change the measurements: it is the reason
         given, and the exit code, of a run that had none."""
         if rig and isinstance(rig.failure, RailTripped) and self.state != "interrupted":
-            self.why, self.exit_code = words_of(rig.failure), rig.failure.exit_code
+            tripped, proven = words_of(rig.failure), self.exit_code == PromiseBroken.exit_code
+            self.why = f"{self.why}; then: {tripped}" if proven else tripped
+            self.exit_code = self.exit_code if proven else rig.failure.exit_code
         if teardown.failures and not self.exit_code:
             self.why = "; ".join(f"teardown: {duty}: {words_of(error)}" for duty, error in teardown.failures)
             self.exit_code = exit_code(teardown.failures[0][1])
