@@ -65,7 +65,8 @@ def drive(monkeypatch):
     power = threading.Event()
     back = threading.Timer(10, power.set)  # who waits for the kernel's answer gets it, and is found out
     back.start()
-    monkeypatch.setattr(cycle, "READY_S", 0.05)
+    for name in ("READY_S", "PATIENT_S"):
+        monkeypatch.setattr(cycle, name, 0.05)
 
     def made(*statuses, back=lambda: None):
         # only what the kernel keeps is waited for in vain: an answer may come late on a busy machine

@@ -14,7 +14,7 @@ from simboard import until
 
 from ssdrig.base.errors import DriveError, RigError, UsageError
 from ssdrig.powerloss import health, supply
-from ssdrig.powerloss.cycle import LAST_OFF_S, MISSING_OFF_S, Cycle, Lived
+from ssdrig.powerloss.cycle import LAST_OFF_S, MISSING_OFF_S, READY_S, Cycle, Lived
 from ssdrig.powerloss.supply import Outcome
 from ssdrig.run import cutting
 from ssdrig.switch import command
@@ -100,20 +100,22 @@ def test_what_a_board_sends_late_is_not_taken_for_what_the_drive_draws_now(tmp_p
 
 @pytest.mark.parametrize(("ended", "cycles"), [(False, health.DEAD_CYCLES - 1), (True, 0)])
 def test_a_missing_drive_gets_as_many_power_cycles_as_make_it_dead(ended, cycles, monkeypatch):
-    off_s, target = [], SimpleNamespace(ended=lambda: ended, slot=None)
+    off_s, waits_s, target = [], [], SimpleNamespace(ended=lambda: ended, slot=None)
 
     def cut(shape, at_ns, seconds):
         off_s.append(seconds)
         return Outcome(0, 0, time.monotonic_ns(), seconds)
 
     cycle = Cycle(target, SimpleNamespace(cut=cut), None, None, 1, 1, {}, lambda *words, **more: None)
-    monkeypatch.setattr(cycle, "there", lambda within_s: cycle._nobody())
+    monkeypatch.setattr(cycle, "there", lambda within_s: waits_s.append(within_s) or cycle._nobody())
     cycle._nobody = lambda: (_ for _ in ()).throw(DriveError("the drive to come back", "nothing", "look"))
     lived = Lived(np.zeros(0), None, 0, 0, Outcome(0, 0, 0, 0.6), None)
     with pytest.raises(DriveError):
         cycle._back(SimpleNamespace(number=1), lived)
     assert off_s == ([MISSING_OFF_S] * (cycles - 1) + [LAST_OFF_S] if cycles else [])
     assert lived.tries == cycles + 1
+    # a drive may rebuild its tables for minutes, and makers have it do so with power for 20, twice
+    assert waits_s == ([READY_S] * (cycles - 1) + [1200, 1200] if cycles else [READY_S]) and READY_S > 127.5
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_a_server_that_loses_data_without_a_cut_fails_the_control(served, tmp_pa
 
 
 def test_a_drive_that_does_not_come_back_is_in_the_report(served, tmp_path, monkeypatch):
-    for name in ("READY_S", "MISSING_OFF_S", "LAST_OFF_S"):
+    for name in ("READY_S", "PATIENT_S", "MISSING_OFF_S", "LAST_OFF_S"):
         monkeypatch.setattr(cycle, name, 0.1)
     words = served(HONEST, cuts=2)
     words[words.index("--power-on") + 1] = "true"

@@ -46,6 +46,8 @@ from ssdrig.switch.profiles import DEFAULT
 OF_HOST = (errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS, errno.EMFILE, errno.ENFILE)  # errnos of who asks
 LEAD_S = 0.2  # the shortest time from the order to the cut
 MISSING_OFF_S, LAST_OFF_S = 10.0, 60.0  # of the power cycles of a missing drive, and of the last of them
+# makers have a drive that is gone after a loss of power rebuild its tables for 20 minutes with power, twice (Crucial)
+PATIENT_S, PATIENT_TRIES = 1200.0, 2  # how long it is waited for in the last power cycles, and how many they are
 USUAL = DEFAULT  # the shape of a cut that no plan has a word on
 TRIED_BLOCKS = 16
 UNFLUSHED_BYTES = 1 << 20  # more are rarely unflushed while the usual streams send FLUSHes
@@ -346,8 +348,9 @@ class Cycle:
         if slot is not None and slot.removes:  # until here the kernel has kept the drive, which then cannot be seen
             kernel_s = (time.monotonic_ns() - since.on_ns) / 1e9
         while True:
+            patient = lived.tries > DEAD_CYCLES - PATIENT_TRIES
             try:
-                link = self.there(READY_S)
+                link = self.there(PATIENT_S if patient else READY_S)
             except ExchangedDrive:
                 raise  # cutting this drive's power was not authorised
             except ChangedDrive as error:
