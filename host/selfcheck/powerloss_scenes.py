@@ -92,7 +92,13 @@ SCENES = (
     ),
     Scene(
         "trims that are shorter than those which the drive executes, or of which nobody knows",
-        [(TRIM, 8, 4, 10, 20), (BLANK, 8, 2, 30, 40), (TRIM, 16, 3, 10, 20), (TRIM, 24, 4, 10, 20), (FLUSH, 0, 0, 50, 60)],
+        [
+            (TRIM, 8, 4, 10, 20),
+            (BLANK, 8, 2, 30, 40),
+            (TRIM, 16, 3, 10, 20),
+            (TRIM, 24, 4, 10, 20),
+            (FLUSH, 0, 0, 50, 60),
+        ],
         {11: (7, 7, "TRIM_KEPT"), 16: (7, 7, "OK"), 24: (7, 7, "TRIM_KEPT")},
     ),
     Scene("a trim that may be ignored", [(TRIM, 0, 1, 10, 20), (FLUSH, 0, 0, 50, 60)], {0: (7, 7, "OK")}),

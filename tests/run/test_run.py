@@ -9,15 +9,7 @@ from types import SimpleNamespace
 import pytest
 from pages import page, page_c0h
 
-from ssdrig.base.errors import (
-    DriveError,
-    PromiseBroken,
-    RailTripped,
-    RigError,
-    UnsafeTarget,
-    UsageError,
-    words_of,
-)
+from ssdrig.base.errors import DriveError, PromiseBroken, RailTripped, RigError, UnsafeTarget, UsageError, words_of
 from ssdrig.base.progress import Progress
 from ssdrig.drive import witness
 from ssdrig.load import fio, fiojob
@@ -216,7 +208,8 @@ def test_words_that_name_no_drive(words):
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(None, 16), (RigError("an answer", "none", "look"), 16), (PromiseBroken("none", "1", "read"), 11)]
+    ("error", "code"),
+    [(None, 16), (RigError("an answer", "none", "look"), 16), (PromiseBroken("none", "1", "read"), 11)],
 )
 def test_tripped_rail_is_the_reason_next_to_what_was_proven_before(error, code):
     end, closed = run._End(), []
