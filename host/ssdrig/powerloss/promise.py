@@ -3,8 +3,8 @@
 Sources: NVM Express Base Specification 1.4 and 2.0 (Identify Controller: VWC byte 525, AWUPF 528; Identify Namespace:
 NSFEAT 24, NAWUPF 36, NABO 42, NABSPF 44; feature 06h; 6.4 atomicity), with NABSPF counted from 0 as Linux does
 (drivers/nvme/host/core.c); ATA Command Set 4, IDENTIFY DEVICE words 82, 85, 106, 117, which states nothing of a sector
-that was being written (Hitachi 5K320 SATA OEM Specification, 5.1: it may be unreadable until it is written again); Linux
-Documentation/block/writeback_cache_control.
+that was being written (Hitachi 5K320 SATA OEM Specification, 5.1: it may be unreadable until it is written again);
+Linux Documentation/block/writeback_cache_control.
 """
 
 from collections.abc import Mapping
@@ -92,8 +92,8 @@ def _mode(present: bool, cache_on: bool | None, claimed: bool) -> tuple[str, boo
 
 def heard(promise: Promise, queue: Mapping[str, str]) -> Promise:
     """What of it can be tested through the kernel's queue (/sys/block/X/queue: write_cache, fua, max_sectors_kb,
-    max_segments, nomerges, chunk_sectors as text). Raises DriveError where the kernel would drop every FLUSH: the drive would be
-    blamed for the host."""
+    max_segments, nomerges, chunk_sectors as text). Raises DriveError where the kernel would drop every FLUSH: the
+    drive would be blamed for the host."""
     if promise.mode == FLUSH and queue.get("write_cache", "").strip() != "write back":
         raise DriveError(
             "a kernel that passes FLUSH and FUA on, the drive's write cache being volatile",

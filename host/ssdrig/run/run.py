@@ -333,8 +333,8 @@ class _End:
 
     def close(self, book: journal.Journal, teardown: Teardown, rig: Rig | None) -> None:
         """Write run.end. A rail that the rig opened is the reason, whatever was seen first: the load's end may be seen
-        before the rig reports it. Only what the drive was proven guilty of before stays. A failed teardown does not change the measurements: it is the reason
-        given, and the exit code, of a run that had none."""
+        before the rig reports it. Only what the drive was proven guilty of before stays. A failed teardown does not
+        change the measurements: it is the reason given, and the exit code, of a run that had none."""
         if rig and isinstance(rig.failure, RailTripped) and self.state != "interrupted":
             tripped, proven = words_of(rig.failure), self.exit_code == PromiseBroken.exit_code
             self.why = f"{self.why}; then: {tripped}" if proven else tripped
