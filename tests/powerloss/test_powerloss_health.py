@@ -67,6 +67,7 @@ def names(after: State, before: State = WELL, **how) -> list[str]:
         ({"unsafe_shutdowns": 39}, {}, ["SMART_REGRESS"]),
         ({"unsafe_shutdowns": 39, "protocol": "NVMe"}, {}, ["SMART_REGRESS"]),
         ({"unsafe_shutdowns": 39, "protocol": "ATA"}, {}, ["SMART_UNSAVED"]),
+        ({"nand_write_bytes": 1, "nand_source": None}, {}, ["SMART_REGRESS"]),
         ({"unsafe_shutdowns": 40}, {}, ["SMART_MISCOUNT"]),
         ({"unsafe_shutdowns": 40}, {"unsafe": 0}, []),
         ({"power_cycles": 103}, {"cycles": 3}, []),
@@ -167,3 +168,12 @@ def test_the_error_of_the_capacitors_health_is_its_scatter_over_many_campaigns()
     found = [boot.health(range(1, 101), true + chance.normal(0, 0.03, 100)) for _ in range(400)]
     said = float(np.mean([each.error_percent for each in found]))
     assert np.std([each.percent[-1] for each in found]) == pytest.approx(said, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"), [("log C0h", "SMART_REGRESS"), ("log 09h", "SMART_REGRESS"), ("log CAh", "SMART_UNSAVED")]
+)
+def test_counter_of_a_makers_own_page_is_promised_by_nobody(source, name):
+    before, after = (each._replace(nand_source=source, protocol="NVMe") for each in (WELL, CUT))
+    assert names(after._replace(nand_write_bytes=1), before) == [name]
+    assert names(after._replace(nand_write_bytes=1, unsafe_shutdowns=39), before)[0] == "SMART_REGRESS"

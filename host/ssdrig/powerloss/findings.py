@@ -81,7 +81,8 @@ OF_DRIVE = (
     Class(
         "SMART_UNSAVED",
         False,
-        "a counter that only grows has gone back, of an ATA drive; certain of an NVMe drive, which promises to keep it",
+        "a counter that only grows has gone back, of an ATA drive or of a maker's own page; certain of NVMe's and OCP's"
+        " logs, which are kept over power cycles",
     ),
     Class(
         "SMART_MISCOUNT",

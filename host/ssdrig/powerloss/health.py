@@ -86,6 +86,8 @@ def of_pages(
     return State(ready_s, **{**fields, **identity})
 
 
+# where NVMe and OCP define a counter of NAND bytes, which is kept over power cycles; a maker's own page promises nothing
+NAND_KEPT = ("log C0h", "log 09h")
 # counters that only grow, and how far back each may go by the coarseness of its unit
 GROWING = {
     "power_cycles": 0,
@@ -174,9 +176,12 @@ def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Sai
     asked = {"power_cycles": cycles, "unsafe_shutdowns": unsafe}
     grown = {name: _grown(before, after, name) or 0 for name in (*GROWING, "spare_percent", "capacitor_health")}
     back = [name for name, slack in GROWING.items() if grown[name] < -slack]
+    own_page = after.nand_source not in (None, *NAND_KEPT)
+    unsaved = [name for name in back if after.protocol == "ATA" or name == "nand_write_bytes" and own_page]
     off = [name for name, n in asked.items() if name not in back and _grown(before, after, name) not in (None, n)]
     counts = {
-        "SMART_UNSAVED" if after.protocol == "ATA" else "SMART_REGRESS": back,
+        "SMART_REGRESS": [name for name in back if name not in unsaved],
+        "SMART_UNSAVED": unsaved,
         "SMART_MISCOUNT": off,
         "SPARE_MEDIA": ["spare_percent"] * (grown["spare_percent"] < 0)
         + ["media_errors"] * (grown["media_errors"] > 0),
