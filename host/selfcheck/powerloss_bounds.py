@@ -65,6 +65,24 @@ def peeking(chance: float) -> tuple[int, ...]:
     return tuple(statistics.cuts_needed(chance, k) for k in range(statistics.MOST_FAILING))
 
 
+def until_covered(limit: float, most_cuts: int, bound: Callable[..., float] = statistics.bound_at_end) -> float:
+    """The least coverage in %, exactly, of the bound stated at the end of a campaign that ends by looks(limit), or after
+    most_cuts: of 60 true chances around the limit."""
+    stops, least = statistics.looks(limit), 1.0
+    for true in np.geomspace(limit / 3, 3 * limit, 60):
+        going_on, missed = np.zeros(MOST_FAILING + 1), 0.0
+        going_on[0] = 1.0
+        for n in range(1, most_cuts + 1):
+            going_on[1:] = (1 - true) * going_on[1:] + true * going_on[:-1]
+            going_on[0] *= 1 - true
+            for k in np.flatnonzero(going_on > 1e-12) if n in stops or n == most_cuts else ():
+                if n == most_cuts or n >= stops[k]:
+                    missed += going_on[k] * (bound(int(k), n, stops) < true)
+                    going_on[k] = 0.0
+        least = min(least, 1.0 - missed)
+    return 100 * least
+
+
 def first_covered(true: float, campaigns: int = CAMPAIGNS, seed: int = 4) -> float:
     """The share of campaigns, in %, that end at their first failing cut or after 599, and whose bound covers."""
     rng = np.random.default_rng(seed)
@@ -114,6 +132,12 @@ def bounds() -> list[Figure]:
         at_least(f"campaigns of {CAMPAIGNS} whose bound covers the true chance", covered(), "%", 95),
         at_least("the least coverage of 600 chances and sizes, exactly", worst_covered(), "%", 95),
         at_least("the same where damage is found some cuts later", covers, "%", 95),
+        *(
+            at_least(
+                f"the least coverage of the bound of `--until p<1%`, {n} cuts at most", until_covered(LIMIT, n), "%", 95
+            )
+            for n in (400, CUTS[-1], 1000)
+        ),
         Figure("of these: most less least failing cuts, mean", width, "cuts", "for comparison", True),
         exactly("of these: campaigns whose failing cuts are not from least to most", wrong_counts, "campaigns", 0),
         exactly("cuts needed that differ from 299/473/628/773 and 459/662/838/1001", wrong, "numbers", 0),

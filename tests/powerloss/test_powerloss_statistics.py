@@ -48,6 +48,23 @@ def test_until_is_right_however_often_it_looks():
     assert looks[0] == 368 and all(a < b for a, b in zip(looks, looks[1:], strict=False))
 
 
+@pytest.mark.parametrize("cuts", [80, 120, 200])
+def test_bound_of_a_campaign_that_may_end_earlier_covers(cuts):
+    """The bound of a number of cuts that was set beforehand is too low for one in ten of them."""
+    assert bench.until_covered(0.05, cuts) >= 95
+    plain = lambda failing, n, stops: statistics.upper_bound(failing, n)
+    assert bench.until_covered(0.05, 200, plain) < 92
+
+
+def test_bound_at_the_end_is_the_plain_one_without_a_look_before():
+    stops = statistics.looks(0.01)
+    for failing, cuts in ((0, 60), (2, 367), (5, 5)):
+        assert statistics.bound_at_end(failing, cuts, stops) == statistics.upper_bound(failing, cuts)
+    at_stops = [statistics.bound_at_end(k, n, stops) for k, n in enumerate(stops[:8])]
+    assert at_stops[0] == pytest.approx(1 - 0.05 ** (1 / 368), rel=1e-6)
+    assert all(a < b <= 0.01 + 1e-6 for a, b in zip(at_stops, at_stops[1:], strict=False))  # what was asked for holds
+
+
 def test_a_campaign_stops_for_one_reason():
     rule = Stop(cuts=60, until=0.05, first=True)
     assert rule.why(0, 59) is None and rule.why(0, 60) == "60 cuts were judged"

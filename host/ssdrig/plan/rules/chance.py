@@ -49,6 +49,46 @@ def upper_bound(failing: int, cuts: int, confidence: float = CONFIDENCE) -> floa
     return high
 
 
+@functools.lru_cache(4096)
+def bound_at_end(failing: int, cuts: int, stops: tuple[int, ...] = (), confidence: float = CONFIDENCE) -> float:
+    """The chance of failing per cut is below this, of a campaign that was to end after stops[k] cuts with k failing
+    ones (looks()), and came to `cuts` with `failing`. Exact: an end is as good as another one that comes earlier, or
+    at the last cut with fewer failing (stagewise ordering; Jennison and Turnbull, Group Sequential Methods, 1999).
+    Without stops: upper_bound()."""
+    passed = stops[: bisect.bisect_right(stops, cuts)]
+    if not passed or failing >= cuts:
+        return upper_bound(failing, cuts, confidence)
+    low, high = failing / cuts, 1.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        as_good = _as_good(failing, cuts, passed, middle)
+        low, high = (middle, high) if as_good > 1 - confidence else (low, middle)
+    return high
+
+
+def _as_good(failing: int, cuts: int, stops: Sequence[int], chance: float) -> float:
+    """The probability that a campaign ends at the stop of `failing` or an earlier one; or, where that was not reached,
+    at one of `stops` or at `cuts` with at most `failing`."""
+    ended = 0.0
+    going_on = np.zeros(max(len(stops), failing + 1) + 1)
+    going_on[0], at = 1.0, 0
+    for k, stop in enumerate(stops[: failing + 1]):
+        going_on, at = _more(going_on, stop - at, chance), stop
+        ended += going_on[k]
+        going_on[k] = 0.0
+    if failing < len(stops):
+        return float(ended)
+    return float(ended + _more(going_on, cuts - at, chance)[: failing + 1].sum())
+
+
+def _more(going_on: "np.ndarray", cuts: int, chance: float) -> "np.ndarray":
+    """The chance of each number of failing cuts after so many more."""
+    k = range(min(cuts, len(going_on) - 1) + 1)
+    one, other, ways = math.log(chance), math.log1p(-chance), math.lgamma(cuts + 1)
+    logs = [ways - math.lgamma(n + 1) - math.lgamma(cuts - n + 1) + n * one + (cuts - n) * other for n in k]
+    return np.convolve(going_on, np.exp(logs))[: len(going_on)]
+
+
 class Failing:
     """How many judged cuts broke a promise, from sessions in the order of their numbers: at `least`, at `most`.
 
