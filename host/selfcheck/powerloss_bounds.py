@@ -66,8 +66,8 @@ def peeking(chance: float) -> tuple[int, ...]:
 
 
 def until_covered(limit: float, most_cuts: int, bound: Callable[..., float] = statistics.bound_at_end) -> float:
-    """The least coverage in %, exactly, of the bound stated at the end of a campaign that ends by looks(limit), or after
-    most_cuts: of 60 true chances around the limit."""
+    """The least coverage in %, exactly, of the bound stated at the end of a campaign that ends by looks(limit), or
+    after most_cuts: of 60 true chances around the limit."""
     stops, least = statistics.looks(limit), 1.0
     for true in np.geomspace(limit / 3, 3 * limit, 60):
         going_on, missed = np.zeros(MOST_FAILING + 1), 0.0
@@ -133,9 +133,7 @@ def bounds() -> list[Figure]:
         at_least("the least coverage of 600 chances and sizes, exactly", worst_covered(), "%", 95),
         at_least("the same where damage is found some cuts later", covers, "%", 95),
         *(
-            at_least(
-                f"the least coverage of the bound of `--until p<1%`, {n} cuts at most", until_covered(LIMIT, n), "%", 95
-            )
+            at_least(f"coverage of the bound of `--until p<1%`, {n} cuts at most", until_covered(LIMIT, n), "%", 95)
             for n in (400, CUTS[-1], 1000)
         ),
         Figure("of these: most less least failing cuts, mean", width, "cuts", "for comparison", True),

@@ -86,7 +86,7 @@ def of_pages(
     return State(ready_s, **{**fields, **identity})
 
 
-# where NVMe and OCP define a counter of NAND bytes, which is kept over power cycles; a maker's own page promises nothing
+# where NVMe and OCP define a counter of NAND bytes, which is kept over power cycles; a maker's own page promises none
 NAND_KEPT = ("log C0h", "log 09h")
 # counters that only grow, and how far back each may go by the coarseness of its unit
 GROWING = {
