@@ -202,6 +202,20 @@ def test_a_session_that_is_told_twice_counts_once_and_a_control_session_never():
     assert cuts.strata(own) == [cuts.Stratum("a", "b", 2, 0, 0, statistics.upper_bound(0, 2), ())]
 
 
+def test_bound_of_a_campaign_with_until_counts_its_looks():
+    """And those of its groups: one that has failed leaves the others their own."""
+    event = {"step": "cuts", "judged": True, "control": None, "shape": "b", "fired_ns": 1, "failed": False}
+    own = [{**event, "cut": n, "aim": "ab"[n % 3 == 0], "failed": n == 3} for n in range(1, 568)]
+    stops = cuts.stops({"bound": 0.01})
+    assert cuts.stops({}) == cuts.stops({"bound": 0}) == cuts.stops({"bound": "x"}) == cuts.stops(None) == ()
+    assert cuts.bound(1, 567, 567, 0, stops) == statistics.bound_at_end(1, 567, stops) > statistics.upper_bound(1, 567)
+    clean, failing = cuts.strata(own, stops)
+    assert (clean.most, failing.most, failing.cuts) == (0, 1, 189)
+    assert clean.bound == pytest.approx(statistics.upper_bound(0, 378), rel=1e-6)
+    plain = statistics.upper_bound(1, 189)
+    assert plain < failing.bound < 0.03 and [each.bound for each in cuts.strata(own)][1] == plain
+
+
 def test_a_cut_that_missed_its_aim_bounds_nothing_of_it():
     event = {"kind": "session.judged", "step": "cuts", "judged": True, "control": None, "shape": "b"}
     mib = (0.43, 12.0, 63.0)

@@ -371,6 +371,7 @@ class _Campaign:
             mixes=self.keys["mixes"],
             queues=self.keys.get("queues", 1),
             precondition=self.keys.get("precondition", 0),
+            bound=self.keys["bound"],
             window_bytes=self.contents.window_bytes,
             promise=promise._asdict(),
             cannot=[*self.target.cannot, *self._unlike_an_outage()],

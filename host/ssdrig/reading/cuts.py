@@ -7,6 +7,7 @@ one counts.
 How long a drive keeps acknowledged writes in its volatile cache: from the age of each at the cut, and whether it was
 lost. A drive that writes its cache out after a rest loses younger data and keeps older data."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -105,11 +106,26 @@ def of_drive(sessions: Sequence[Mapping]) -> list[Mapping]:
     return [session for session in sessions if tally.is_cut(session)]
 
 
-def strata(sessions: Sequence[Mapping]) -> list[Stratum]:
+def stops(begun: Mapping | None) -> tuple[int, ...]:
+    """The numbers of cuts after which the campaign of this event could end (chance.looks()); empty without `until`."""
+    limit = (begun or {}).get("bound")
+    known = isinstance(limit, int | float) and 0 < limit < 1
+    return chance.looks(float(limit)) if known else ()
+
+
+def bound(failing: int, cuts: int, of: int, others: int, stops: Sequence[int]) -> float:
+    """The bound of `failing` failing cuts among `cuts` of a campaign of `of`, whose other cuts have `others`. The stops
+    have looked at a group of cuts at its share of all."""
+    share = cuts / of if of else 0.0
+    return chance.bound_at_end(failing, cuts, tuple(math.floor(share * n) for n in stops[others:] if n <= of))
+
+
+def strata(sessions: Sequence[Mapping], stops: Sequence[int] = ()) -> list[Stratum]:
+    judged, failing = of_drive(sessions), tally.failing(sessions).most
     groups: dict[tuple[str, str], list[int]] = {}
-    for session in of_drive(sessions):
+    for session in judged:
         groups.setdefault((aimed(session), str(session.get("shape"))), []).append(session["cut"])
-    return [stratum(*key, groups[key], sessions) for key in sorted(groups)]
+    return [stratum(*key, groups[key], sessions, len(judged), failing, stops) for key in sorted(groups)]
 
 
 def aimed(record: Mapping) -> str:
@@ -143,13 +159,15 @@ def achieved(sessions: Sequence[Mapping]) -> dict[str, dict]:
     return out
 
 
-def stratum(aim: str, shape: str, cuts: Sequence[int], sessions: Sequence[Mapping]) -> Stratum:
-    """The stratum of these cuts among all sessions."""
+def stratum(
+    aim: str, shape: str, cuts: Sequence[int], sessions: Sequence[Mapping], of: int, failing: int, stops: Sequence[int]
+) -> Stratum:
+    """The stratum of these cuts among all sessions, with `of` judged cuts and at most `failing` failing ones."""
     own = set(cuts)
     tallied = tally.failing(sessions, own)
     numbers = tuple(session["cut"] for session in sessions if session["cut"] in own and session.get("failed"))
-    bound = chance.upper_bound(tallied.most, len(cuts))
-    return Stratum(aim, shape, len(cuts), tallied.least, tallied.most, bound, numbers)
+    limit = bound(tallied.most, len(cuts), of, max(0, failing - tallied.most), stops)
+    return Stratum(aim, shape, len(cuts), tallied.least, tallied.most, limit, numbers)
 
 
 def classes(sessions: Sequence[Mapping]) -> dict[str, dict[str, list[int]]]:
@@ -310,7 +328,7 @@ def campaign(
     cut, numbers = of_drive(sessions), [session["cut"] for session in sessions]
     failing = [session["cut"] for session in cut if session.get("failed")]
     others = [session["cut"] for session in sessions if session.get("failed") and not tally.is_cut(session)]
-    count = tally.failing(sessions)
+    count, ends_after = tally.failing(sessions), stops(begun[-1] if begun else None)
     where = folders(run, numbers)
     read = {number: evidence(folder).picture for number, folder in where.items()}
     pictures = [image for number in (session["cut"] for session in cut) if (image := read.get(number)) is not None]
@@ -329,12 +347,12 @@ def campaign(
         "intervals": {str(session["cut"]): span for session in sessions if (span := tally.interval_of(session))},
         "coverage": coverage(sessions, begun[-1] if begun else {}),
         "exposed": exposure.total(sessions),
-        "filesystems": above.totals(event for event in own if event.get("kind") == above.JUDGED),
-        "suspicious_cuts": [session["cut"] for session in cut if session.get("suspicion")],
-        "bound": chance.upper_bound(count.most, len(cut)),
+        "filesystems": above.totals(each for each in own if each.get("kind") == above.JUDGED),
+        "suspicious_cuts": [session["cut"] for session in cut if each.get("suspicion")],
+        "bound": bound(count.most, len(cut), len(cut), 0, ends_after),
         "wald": chance.Wald().ruling(count.most, len(cut)),
         "aims": achieved(sessions),
-        "strata": [entry._asdict() for entry in strata(sessions)],
+        "strata": [each._asdict() for each in strata(sessions, ends_after)],
         "classes": classes(sessions),
         "commands": _total(cut, "commands"),
         "durable": _total(cut, "durable"),

@@ -59,7 +59,7 @@ def bound_at_end(failing: int, cuts: int, stops: tuple[int, ...] = (), confidenc
     if not passed or failing >= cuts:
         return upper_bound(failing, cuts, confidence)
     low, high = failing / cuts, 1.0
-    while high - low > 1e-9:
+    while high - low > 1e-12:
         middle = (low + high) / 2
         as_good = _as_good(failing, cuts, passed, middle)
         low, high = (middle, high) if as_good > 1 - confidence else (low, middle)

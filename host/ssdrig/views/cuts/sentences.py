@@ -83,14 +83,14 @@ def not_exposed(event: Mapping) -> str:
 
 def strata(event: Mapping) -> str:
     """The bound of each group, groups of one size and bound together."""
-    alike: dict[tuple[int, int, int], list[str]] = {}
+    alike: dict[tuple[int, int, int, float], list[str]] = {}
     for stratum in event["strata"]:
-        alike.setdefault((stratum["cuts"], stratum["failing"], stratum["most"]), []).append(
+        alike.setdefault((stratum["cuts"], stratum["failing"], stratum["most"], stratum["bound"]), []).append(
             f"{stratum['aim']} {stratum['shape']}"
         )
     bounds = []
-    for (of, least, most), names in alike.items():
-        bound = chance.percent(chance.upper_bound(most, of))
+    for (of, least, most, limit), names in alike.items():
+        bound = chance.percent(limit)
         which = names[0] if len(names) == 1 else f"each of {len(names)} groups"
         bounds.append(f"< {bound} in {which} ({least if least == most else f'{least} to {most}'} of {of})")
     return f"By aim and shape: {', '.join(bounds)}." if len(event["strata"]) > 1 else ""
