@@ -91,7 +91,7 @@ SCENES = (
         {0: (7, 7, "TRIM_UNDONE"), 1: (0, 0, "TRIM_KEPT")},
     ),
     Scene(
-        "trims that are shorter than those which the drive executes, or of which nobody knows",
+        "trims shorter than those which the drive executes",
         [
             (TRIM, 8, 4, 10, 20),
             (BLANK, 8, 2, 30, 40),

@@ -583,7 +583,7 @@ class _Campaign:
 
     def _beside(self, error: SsdrigError | OSError) -> SsdrigError | OSError:
         """An error that ends the campaign, or what the drive was proven guilty of before, which it does not take back,
-        with it. That a drive stays away, or that another one may be in its place, is no proof next to itself."""
+        with it. That a drive stays away, or that another one may be in its place, does not prove itself."""
         outcome, broken = self._outcome(), self.tally.broken
         if isinstance(error, (Gone, ExchangedDrive)) and self.tally.last.get("cut") == self.session:
             broken -= bool(self.tally.last["failed"])

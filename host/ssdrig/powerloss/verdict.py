@@ -356,7 +356,7 @@ def _as_writes(rows: np.ndarray) -> np.ndarray:
 
 
 def _least_trim(rows: np.ndarray) -> int:
-    """Blocks of the shortest trim that was read as trimmed from its first block on: a drive may leave out what is
+    """Blocks of the shortest trim that was read as trimmed from its first block on: a drive may leave out one that is
     shorter than its granularity. NEVER: none was."""
     trims = rows[(rows["kind"] == TRIM) & (rows["status"] == 0)]
     blank = rows["lba"][(rows["kind"] == BLANK) & (rows["status"] == 0)]

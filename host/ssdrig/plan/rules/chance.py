@@ -82,7 +82,7 @@ def _as_good(failing: int, cuts: int, stops: Sequence[int], chance: float) -> fl
 
 
 def _more(going_on: "np.ndarray", cuts: int, chance: float) -> "np.ndarray":
-    """The chance of each number of failing cuts after so many more."""
+    """The chance of each number of failing cuts after n more cuts."""
     k = range(min(cuts, len(going_on) - 1) + 1)
     one, other, ways = math.log(chance), math.log1p(-chance), math.lgamma(cuts + 1)
     logs = [ways - math.lgamma(n + 1) - math.lgamma(cuts - n + 1) + n * one + (cuts - n) * other for n in k]
