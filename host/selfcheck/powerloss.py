@@ -49,7 +49,7 @@ MUTANTS = {
     "atomic test off": ("verdict", "(n >= 2) & (n <=", "(n >= 2) & (0 * n >"),
     "a completed write in the cache must be whole": ("verdict", "torn[counted[torn_row[torn]]]", "torn[:0]"),
     "a sector under way must be readable": ("verdict", "if promise.sector_blocks:", "if False:"),
-    "a sector with durable data need not be readable": ("verdict", "(kind == WRITE) & ~kept]", "(kind == WRITE)]"),
+    "a sector with durable data need not be readable": ("verdict", "(kind == WRITE) & ~lasting]", "(kind == WRITE)]"),
     "short trims must be executed": ("verdict", ">= _least_trim(rows)", "> 0"),
     "atomic boundary ignored": ("verdict", "if promise.boundary_blocks:", "if False:"),
     "atomic limit off by one": ("promise", "limit + 1", "limit"),

@@ -210,7 +210,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
         torn_row = empty
 
     if promise.sector_blocks:
-        open_ = _near(rows[(kind == WRITE) & ~kept], blocks.lba, promise.sector_blocks)
+        open_ = _near(rows[(kind == WRITE) & ~lasting], blocks.lba, promise.sector_blocks)
         finding[open_ & (finding == NUMBER["UNREADABLE"])] = NUMBER["UNREADABLE_OPEN"]
 
     # what points at the cause: next to a write in flight; many together
