@@ -17,7 +17,7 @@ import pytest
 from ssdrig import cli
 from ssdrig.base.errors import ControlFailed, DriveError, ExchangedDrive, NotPaired, PromiseBroken, RigError
 from ssdrig.blockio.nbd import NbdClient, address
-from ssdrig.powerloss import campaign, cycle, history, nbdwriter, sessions, target
+from ssdrig.powerloss import campaign, cycle, history, nbdwriter, sessions, target, transports
 from ssdrig.reading import table
 from ssdrig.runs import journal, parts
 from ssdrig.views.cuts import sentences as cuts_sentences
@@ -161,7 +161,7 @@ class Resending(nbdwriter.Nbd):
 
 
 def test_what_a_kernel_repeats_after_power_is_back_is_volatile_and_accuses_nobody(served, tmp_path, monkeypatch):
-    monkeypatch.setattr(nbdwriter, "Nbd", Resending)
+    monkeypatch.setattr(transports, "Nbd", Resending)
     plain = [
         "--set",
         "queues=1",
