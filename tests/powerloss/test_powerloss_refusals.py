@@ -1,14 +1,15 @@
 """powerloss/judging.py: what a session came to, beside the verdict on its blocks."""
 
 import errno
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from selfcheck.powerloss_scenes import KEPT, rows
-from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds import cut_aims, cut_schedule
 from ssdrig.plan.kinds.cut_schedule import Cut
-from ssdrig.powerloss import aim, health, judging
+from ssdrig.powerloss import aim, health, judging, tally
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, TRIM, WRITE
 from ssdrig.powerloss.supply import Outcome
@@ -128,12 +129,36 @@ def test_a_first_cut_without_a_sign_of_a_loss_is_the_harness(outcome):
     assert not judged([DONE], outcome=outcome, control=cut_schedule.NO_CUT, felt=False).unfelt
 
 
+def test_commands_that_a_kernel_repeats_once_power_is_back_are_a_sign_of_a_loss():
+    """A SATA link that is tried again ends none of them, and many a drive counts no power cycles."""
+    cycles = READY._replace(power_cycles=7)
+    repeated = [DONE, (WRITE, 1, 1, 30, ON_NS + 9_000)]
+    assert not judged(repeated, before=cycles, after=cycles, felt=False).unfelt
+    during = [DONE, (WRITE, 1, 1, 30, FIRED_NS + 9_000)]
+    assert judged(during, before=cycles, after=cycles, felt=False).unfelt
+
+
 def test_a_trim_that_is_ignored_is_no_fault_of_the_harness():
     trims = [DONE, (TRIM, 1, 1, 10, 20), (TRIM, 2, 1, 10, 20), (BLANK, 2, 1, 30, 40), (FLUSH, 0, 0, 50, 60)]
     kept = judged(trims, {0: (7, 100), 1: (7, 7)}, control=cut_schedule.NO_CUT)
     assert not kept.harness and kept.record["judged"] and "TRIM_KEPT" in kept.record["findings"]
     lost = judged(trims, {0: (7, 7), 1: (7, 7)}, control=cut_schedule.NO_CUT)
     assert "LOST_FUA" in lost.harness or "LOST_ACKED" in lost.harness
+
+
+def test_control_session_right_after_the_cut_that_made_a_drive_read_only_is_no_harness_failure():
+    none, control = {0: (7, 7)}, cut_schedule.NO_CUT
+    found = judged([refused(errno.EROFS)], none, control, last_cut=4)
+    assert not found.harness and found.record["judged"] and found.record["findings"] == {"REFUSED": 1}
+    assert tally.Tally([found.record]).outcome(Path("run")).exit_code == 12
+    then = judged([refused(errno.EROFS)], none, earlier=found.record)
+    assert then.record["failed"] and then.record["findings"] == {"READ_ONLY": 1}
+    again = {**found.record, "cut": 6, "aim": cut_aims.AGAIN, "refused": 0}
+    assert (
+        tally.Tally([found.record, again]).before(7)["refused"] == 1 and not tally.Tally([again]).before(7)["refused"]
+    )
+    assert judged([refused(errno.EROFS)], none, control, last_cut=3).harness  # its power was on all the time
+    assert judged([DONE, refused(errno.EROFS)], control=control, last_cut=4).harness
 
 
 def test_a_refusal_in_a_control_session_is_the_harness():

@@ -168,3 +168,11 @@ def test_trims_that_take_effect_some_cuts_later_accuse_nobody(window_bytes, cuts
 
 def test_a_judge_that_forgets_trims_accuses_that_drive():
     assert lazy_trims.campaign(2048 * MiB, 56, 9, forgets=True).accused > 1000
+
+
+@pytest.mark.slow
+def test_drive_that_refuses_flushes_too_once_it_is_read_only_is_found(tmp_path):
+    """The FLUSH after each session ended the campaign with "the drive did not come back"."""
+    _, found = run(tmp_path, "readonly_all", cuts=6, controls=0)
+    assert found.tally.outcome(tmp_path).exit_code == 11 and "READ_ONLY" in found.sessions[-1]["findings"]
+    assert not any(found.accused.values())

@@ -31,7 +31,7 @@ OF_CUT = (
     " unc trim_neigh ckpt_loss bitflip_cold dup_page second_cycle second_read ghost torn_illegal inversion"
     " replay"
 ).split()
-OF_DRIVE = "readonly readonly_eio grow shrink shrink8M allgone other_drive slow20 never".split()
+OF_DRIVE = "readonly readonly_eio readonly_all grow shrink shrink8M allgone other_drive slow20 never".split()
 OF_DRIVE += published_faults.OF_DRIVE
 WITHOUT_CUT = "unstable stale_nocut bitflip_now brownout".split() + published_faults.WITHOUT_CUT
 FAULTS = (*OF_FLUSH, *OF_FUA, *OF_CUT, *published_faults.OF_CUT, *OF_DRIVE, *WITHOUT_CUT)
@@ -164,6 +164,8 @@ class Drive:
         self.tick += 1
         command.end = self.tick
         self.under_way.discard(command)
+        if command.op == FLUSH and self.refuses and self.fault == "readonly_all":
+            return self.refuses
         if command.op == FLUSH:
             self._flush(command)
         elif command.op in (WRITE, TRIM, ZEROES):
@@ -476,7 +478,7 @@ class Drive:
             return
         self.events[self.cuts] = self.fault
         self.exercised += 1
-        if self.fault in ("readonly", "readonly_eio"):
+        if self.fault in ("readonly", "readonly_eio", "readonly_all"):
             self.refuses = EPERM if self.fault == "readonly" else EIO
         elif self.fault in ("grow", "shrink", "shrink8M"):
             self.capacity = {"grow": 2 * self.size, "shrink": self.size // 2, "shrink8M": 8 << 20}[self.fault]

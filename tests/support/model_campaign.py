@@ -132,9 +132,10 @@ def campaign(
         _add(found, cut, judged, blocks)
         if judged.harness or "CAPACITY" in judged.record["findings"]:
             break
-        if len(lived.rows):
-            fill.flush(link)
-        contents.take(lived.rows, blocks, judged.verdict, held, cut.number, all_of_it)
+        if not len(lived.rows) or fill.flushed(link):
+            contents.take(lived.rows, blocks, judged.verdict, held, cut.number, all_of_it)
+        else:
+            contents.take_unjudged([lived.rows], blocks, held, cut.number, all_of_it, settled=False)
     return found._replace(commands=commands)
 
 

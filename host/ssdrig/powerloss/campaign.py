@@ -28,6 +28,7 @@ import numpy as np
 
 from ssdrig.base import prctl
 from ssdrig.base.errors import (
+    ControlFailed,
     DriveError,
     ExchangedDrive,
     JournalError,
@@ -63,7 +64,7 @@ from ssdrig.powerloss import (
 from ssdrig.powerloss import fall as falls
 from ssdrig.powerloss.cycle import USUAL, Cycle, Gone, Lived
 from ssdrig.powerloss.filesystems import Filesystems
-from ssdrig.powerloss.fill import SEQ, fill, flush
+from ssdrig.powerloss.fill import SEQ, fill, flush, flushed
 from ssdrig.powerloss.history import ROW
 from ssdrig.powerloss.layout import Layout, index, lba, make
 from ssdrig.powerloss.promise import Promise
@@ -395,12 +396,25 @@ class _Campaign:
             stage.progress.show(f"{self.act.path}: filling the window")
             fill(self.link, self.layout, self.run)
             self.contents = Contents(self.layout, verdict.known(self.layout.base_blocks, SEQ))
+            self._holds_the_fill()
             self.written_bytes += self.layout.base_blocks * self.layout.block_bytes
             self._tell("powerloss.filled", bytes=self.written_bytes)
         self._rehearse()
         self.next_seq = sessions.first_seq(self.folders, self.contents.known.content)
         self._learn()
         self.state = self._looked(0.0)
+
+    def _holds_the_fill(self) -> None:
+        """Before power is cut the drive must hold the fill: some of the window and every canary are read. A drive with
+        a false capacity writes over its own data. Raises ControlFailed."""
+        runs = self.contents.wanted(np.zeros(0, history.ROW), self.stage.seed, False)
+        runs = readback.merged(np.concatenate([runs, readback.canaries(self.layout)]))
+        blocks = readback.read(self.link, self.layout, self.run, self.contents.known.content, runs)
+        bad = np.flatnonzero(blocks.seen != SEQ)
+        if len(bad):
+            seen = f"{len(bad)} of {len(blocks.lba)} blocks differ, the first is block {blocks.lba[bad[0]]}"
+            do = "the drive reports a false capacity, or look at the cables, the host's memory, and who else writes"
+            raise ControlFailed("the data just written, before any power was cut", seen, do)
 
     def _same_campaign(self, seed: int) -> None:
         """Raises JournalError where the folder of a campaign that goes on is not what that one wrote."""
@@ -554,9 +568,12 @@ class _Campaign:
             raise outcome
         if lived.outcome is not None:
             self._prove(blocks)
-        if len(lived.rows):  # the data read may be volatile: it kept its power, or the kernel repeated a write
-            flush(self.link)  # else the next session's first FLUSH is the drive's first since its power returned
-        self.contents.take(lived.rows, blocks, judged.verdict, self.promise, cut.number, whole)
+        # the data read may be volatile: it kept its power, or the kernel repeated a write. Without a command the next
+        # session's first FLUSH is the drive's first since its power returned
+        if not len(lived.rows) or flushed(self.link):
+            self.contents.take(lived.rows, blocks, judged.verdict, self.promise, cut.number, whole)
+        else:
+            self.contents.take_unjudged([lived.rows], blocks, self.promise, cut.number, whole, settled=False)
         if lived.outcome is None:
             self._missed(cut)
         self._judge_above(cut, lived, judged.record)

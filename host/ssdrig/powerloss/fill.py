@@ -54,6 +54,17 @@ def flush(transport: Transport) -> None:
     carry_out(transport, 1, prepare, lambda _, at: _refused(transport, at))
 
 
+def flushed(transport: Transport) -> bool:
+    """flush(); False: the drive refuses, as one may that has become read-only. Raises DriveError where it goes away."""
+    try:
+        flush(transport)
+    except DriveError:
+        if transport.gone or transport.under_way:
+            raise
+        return False
+    return True
+
+
 def _refused(transport: Transport, at: np.ndarray) -> None:
     bad = at[transport.slots.status[at] != 0]
     if len(bad):

@@ -288,7 +288,8 @@ def judge(
     wrong = _words_of(_counted(result.finding[failed[excused]]))
     if outcome is None:
         wrong += _words_of({name: n for name, n in names.items() if not findings.BY_NAME[name].certain})
-    if cut.control and len(refused) and after.writable is not False:
+    by_cut = not taken and 0 < last_cut == cut.number - 1  # no write was taken since the cut before
+    if cut.control and len(refused) and after.writable is not False and not by_cut:
         wrong.append(_words(refused))
     harness = ""
     if wrong:
@@ -434,10 +435,13 @@ def _no_cut(cut: Cut, lived: Lived, before: health.State, after: health.State) -
 
 
 def feels(lived: Lived, before: health.State, after: health.State) -> bool:
-    """Whether a cut reached the drive: its link was lost, it counts a power cycle, or it has not come back."""
-    rows = lived.rows
+    """Whether a cut reached the drive: its link was lost, it counts a power cycle, it has not come back, or commands
+    under way ended only once power was back, as a kernel has it that repeats them."""
+    rows, outcome = lived.rows, lived.outcome
     away = np.isin(-rows["status"].astype(np.int64), AWAY) & (rows["status"] != NOT_BLANK)
     open_ = (rows["done_ns"] == NEVER).any()
+    if outcome is not None:
+        open_ |= ((rows["submit_ns"] < outcome.fired_ns) & (rows["done_ns"] > outcome.on_ns)).any()
     counts = (_grown(before.power_cycles, after.power_cycles) or 0) > 0
     return bool(lived.link_lost or away.any() or open_ or counts or after.ready_s is None)
 

@@ -38,9 +38,9 @@ def wanted(
     runs[open_, 0] = runs[open_, 0] // near * near
     runs[open_, 1] = -(-runs[open_, 1] // near) * near
     few = -int(-canary_share * len(layout.canaries) // 1)
-    canaries = layout.canaries[chance.permutation(len(layout.canaries))[:few]]
+    some = canaries(layout)[chance.permutation(len(layout.canaries))[:few]]
     more = np.zeros((0, 2), np.int64) if also is None else also
-    return merged(np.concatenate([runs, np.stack([canaries, canaries + layout.unit], 1), more]))
+    return merged(np.concatenate([runs, some, more]))
 
 
 def is_open(rows: np.ndarray) -> np.ndarray:
@@ -62,7 +62,12 @@ def touched_runs(rows: np.ndarray) -> np.ndarray:
 def all_blocks(layout: Layout) -> np.ndarray:
     """int64[k, 2]: window and canaries as runs of blocks."""
     window = np.stack([layout.starts, layout.starts + layout.piece_blocks], 1)
-    return merged(np.concatenate([window, np.stack([layout.canaries, layout.canaries + layout.unit], 1)]))
+    return merged(np.concatenate([window, canaries(layout)]))
+
+
+def canaries(layout: Layout) -> np.ndarray:
+    """int64[k, 2]: every canary."""
+    return np.stack([layout.canaries, layout.canaries + layout.unit], 1)
 
 
 def merged(runs: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ssdrig.base.errors import CannotTell, ControlFailed, PromiseBroken, SsdrigError, Suspicion
-from ssdrig.plan.kinds import cut_schedule
+from ssdrig.plan.kinds import cut_aims, cut_schedule
 from ssdrig.plan.rules import chance
 from ssdrig.powerloss import health
 from ssdrig.powerloss.findings import UNSURE
@@ -84,6 +84,7 @@ class Tally:
         self.reasons: list[str] = []
         self.harness: list[tuple[int, str]] = []
         self.last: Mapping = {}
+        self._tried: Mapping = {}  # of the latest session that was to write
         self.failing = chance.Failing()
         for record in records:
             self.add(record)
@@ -91,7 +92,8 @@ class Tally:
     def add(self, record: Mapping) -> None:
         """One more session, records in the order of their numbers."""
         cut = is_cut(record)
-        self.cuts, self._suspicious = self.cuts + cut, self._suspicious + (cut and bool(record["suspicion"]))
+        of_cut = cut or "REFUSED" in (record.get("findings") or {})  # a control session refused what a cut has done
+        self.cuts, self._suspicious = self.cuts + cut, self._suspicious + (of_cut and bool(record["suspicion"]))
         self.most_bytes = max(self.most_bytes, record["written_bytes"])
         if record["failed"]:
             self.broken += 1
@@ -110,6 +112,7 @@ class Tally:
             if not record["judged"]:
                 self.reasons = sorted({*self.reasons, record["why_not"]})[:REASONS]
         self.last = record
+        self._tried = record if record.get("aim") != cut_aims.AGAIN else self._tried
 
     @property
     def ready_s(self) -> list[float]:
@@ -118,12 +121,17 @@ class Tally:
 
     @property
     def suspicious(self) -> int:
-        """Judged cuts with a suspicion, those among them that only later ones show to be slow."""
+        """Sessions with a suspicion of the drive, those among them that only later ones show to be slow."""
         return self._suspicious + len(self._passed & {*health.slow_first(self.first)})
 
     def before(self, number: int) -> Mapping | None:
-        """The record of the session before this one, None where the latest is another."""
-        return self.last if self.last.get("cut") == number - 1 else None
+        """The record of the session before this one, None where the latest is another. One that was to write nothing
+        has the commands of the session before it."""
+        if self.last.get("cut") != number - 1:
+            return None
+        if self._tried.get("cut") != number - 2:
+            return self.last
+        return {**self.last, **{key: self._tried.get(key) for key in ("refused", "acknowledged")}}
 
     def outcome(self, where: Path) -> SsdrigError | None:
         """What the campaign has come to so far: a broken promise of the drive before all else, then the harness, then a
