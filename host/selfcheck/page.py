@@ -15,10 +15,11 @@ from ssdrig.base.errors import ToolMissing
 COUNTS = (24, 12, 6, 2, 1)  # the first reads all runs, which are then kept
 FEW = 6  # of so many runs the first plot begins above the fold
 SCALE_PERCENT = 1.0
-BARRIERS, MISFITS, BELOW, ERRORS = (
+BARRIERS, MISFITS, BELOW, ANSWERS, ERRORS = (
     "serious barriers by axe-core",
     "texts that do not fit",
     "plots below the fold",
+    "verdicts below the first screen",
     "errors",
 )
 
@@ -44,7 +45,7 @@ def all_crosses() -> list[Figure]:
     return [
         Figure("crosses that axe-core looked at", look.looked["axe"], "", "for comparison", True),
         Figure("crosses that were looked at for fit and scale", look.looked["fit"], "", "for comparison", True),
-        *(exactly(name, look.found[name], "", 0) for name in (BARRIERS, MISFITS, BELOW, ERRORS)),
+        *(exactly(name, look.found[name], "", 0) for name in (BARRIERS, MISFITS, BELOW, ANSWERS, ERRORS)),
         Figure("bars whose pixels were held against their values", look.bars, "", "for comparison", True),
         at_most("worst bar off its card's scale", look.off_percent, "%", SCALE_PERCENT),
     ]
@@ -71,6 +72,8 @@ class _Look:
                 cross.placed(chromium, width, paper)
                 if width == cross.WIDTHS[0] and not paper and count <= FEW:
                     self._add(BELOW, cross.folded(chromium), count, width)
+                if not paper:
+                    self._add(ANSWERS, chromium.js(cross.BELOW_FIRST_SCREEN), count, width)
                 for dark in (False, True):
                     cross.medium(chromium, dark, paper)
                     where = count, width, *(("dark",) if dark else ()), *(("paper",) if paper else ())

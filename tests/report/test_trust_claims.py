@@ -82,6 +82,10 @@ def test_what_the_terminal_and_the_json_claim(held, two, columns, monkeypatch, t
     monkeypatch.setenv("COLUMNS", str(columns))
     figures, (folder,) = [of for _, of in two], (tmp_path / "0").iterdir()
     text = screen.short_table(figures)
+    last = screen.ending(two, 0)
+    said = " ".join(line.strip() for line in last)
+    assert bool(CLAIMS_OF_LOAD.search(said)) == (held not in trust.OF_LOAD), said
+    assert last[0].startswith("  trust ") and all(len(line) <= columns for line in last)
     marked = {line.split("  ")[0] for line in text.splitlines() if trust_strip.MARK in line and "claimed" not in line}
     assert ("Mean IOPS" in marked) == (held in trust.OF_LOAD) and ("Mean power, W" in marked) == (held is not None)
     assert not any("Samples lost" in line for line in marked)

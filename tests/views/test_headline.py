@@ -170,3 +170,13 @@ def test_of_several_runs_the_better_is_named_only_beyond_the_errors(run):
     unknown = one._replace(of=Uncertain(1000.0))
     assert filled._verdict([unknown, other], ["a", "b"]).startswith("b and a are not compared, the error of")
     assert filled.compared([run], ["a"]) == ""
+
+
+@pytest.mark.parametrize("width", [40, 60, 100, 200])
+def test_the_last_lines_of_the_terminal_are_the_headline_at_any_width(run, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = screen.text([run]).splitlines()[-8:]
+    (part,) = filled.of(run)
+    assert part.text in " ".join(line.strip() for line in lines)
+    after = lines[max(i for i, line in enumerate(lines) if line.startswith("  trust ")) :]
+    assert all(len(line) <= width for line in after)

@@ -151,7 +151,10 @@ def _made(args, show: Progress) -> Path:
         ]
     _printed(figures_of, args)
     _left(folders, figures_of, show)
-    show.say(screen.short_table([figures for _, figures in loads]) if loads else screen.text(tables))
+    if loads:
+        show.say("\n".join([screen.short_table([figures for _, figures in loads]), *screen.ending(loads, review)]))
+    else:
+        show.say(screen.text(tables))
     html = page.render(tables if own_views else [], review, loads, args.samples, folders)
     write(out, html)
     show.say(f"report: {out.resolve()} ({size(len(html))})")

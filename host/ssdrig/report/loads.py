@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from ssdrig.reading import window_figures
+from ssdrig.reading import trust, window_figures
 from ssdrig.reading.rundata import RunData
 from ssdrig.report import about, over_op, pack, plates, verdict, views, words
 from ssdrig.report.cards import ranking, spread
@@ -15,6 +15,7 @@ from ssdrig.report.words import labels
 from ssdrig.views import svg, trust_strip
 from ssdrig.views.terms import TERMS, number
 
+MOST_STRIPS = 2  # of runs, one below the other before the verdict
 MOST_NAMED = 60  # characters of drives' names in the title
 SCRIPTS = (
     "vendor/uPlot.iife.min.js",
@@ -141,14 +142,19 @@ def head(runs: list, figures: list[dict]) -> str:
 
 
 def strips(shown: list, names: list) -> str:
-    """The trust strip of each window of each run; those of one window are seen."""
-    return trust_strip.section(
-        trust_strip.row(
-            f["trust"] if has else None, short if len(names) > 1 else "", f' data-view="{index}" data-run="{i}"'
-        )
-        for index, view in enumerate(shown)
-        for i, (f, has, (*_, short)) in enumerate(zip(view.figures, view.has, names, strict=True))
-    )
+    """The trust strip of each window of each run; those of one window are seen. Of more than MOST_STRIPS runs the worst
+    of each item first, so that the verdict is on the first screen, and the runs folded."""
+    by_run, worst = [], []
+    for index, view in enumerate(shown):
+        shorts = [short if len(names) > 1 else "" for *_, short in names]
+        strips_of = [f["trust"] if has else None for f, has in zip(view.figures, view.has, strict=True)]
+        known = [(short, items) for short, items in zip(shorts, strips_of, strict=True) if items]
+        worst.append(trust_strip.row(trust.whole(known, "runs"), "", f' data-view="{index}"'))
+        by_run += [
+            trust_strip.row(items, short, f' data-view="{index}" data-run="{i}"')
+            for i, (short, items) in enumerate(zip(shorts, strips_of, strict=True))
+        ]
+    return trust_strip.folded(worst, by_run) if len(names) > MOST_STRIPS else trust_strip.section(by_run)
 
 
 def verdicts(shown: list, names: list, apart: list[list[str | None]], review: int) -> str:

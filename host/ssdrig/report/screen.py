@@ -11,6 +11,7 @@ from ssdrig.plan import shows
 from ssdrig.plan.rules import steady
 from ssdrig.reading import gaps, little, summary, table, trust, witness
 from ssdrig.reading.row import Row, Table
+from ssdrig.reading.rundata import RunData
 from ssdrig.report import over_op, phases, repeats, rows, verdict, views, words
 from ssdrig.views import documents, found, headline, trust_strip
 from ssdrig.views.context import figure
@@ -292,18 +293,34 @@ BRIEF = (("iops_mean", 0, "IOPS"), ("power_mean_W", 2, "W"), ("energy_uJ_per_io"
 
 def brief(folders: Iterable[Path], review: int) -> list[str]:
     """For a terminal, of the window `steady` if there is one. review: the index of the run that the verdict judges."""
-    runs, figures = zip(*summary.of_folders(list(folders)), strict=True)
-    view = views.of(list(figures))[0]
-    names = [short for *_, short in words.labels(list(figures))]
-    of_runs = [verdict.Run(name, of_window) for name, of_window in zip(names, view.figures, strict=True)]
-    apart = verdict.reasons(list(runs), list(figures))[review]
-    width = max(map(len, names))
-    trusts = [trust_strip.brief(trust_strip.states(run.figures.get("trust")) or {}) for run in of_runs]
-    out = [verdict.sentences(view.label, of_runs, apart, review)[0]]
-    for name, run in zip(names, of_runs, strict=True):
+    loads = list(summary.of_folders(list(folders)))
+    of_runs, first = _verdict(loads, review)
+    width, out = max(len(run.name) for run in of_runs), [first]
+    for run in of_runs:
         cells = [f"{number(run.figures[key], places)} {unit}" for key, places, unit in BRIEF]
         wa = with_error(run.figures["wa"], run.figures.get("wa_error"), 3)
-        out.append(f"  {name:{width}}  {'  '.join(cells)}  WA {wa}")
-    alike = len(set(trusts)) == 1
-    strips = trusts[0] if alike else "; ".join(f"{name}: {text}" for name, text in zip(names, trusts, strict=True))
-    return [*out, f"{strips}  SIMULATED" if all(of_run["simulated"] for of_run in figures) else strips]
+        out.append(f"  {run.name:{width}}  {'  '.join(cells)}  WA {wa}")
+    strips = _trusts(of_runs)
+    return [*out, f"{strips}  SIMULATED" if all(figures["simulated"] for _, figures in loads) else strips]
+
+
+def ending(loads: Sequence[tuple[RunData, dict]], review: int) -> list[str]:
+    """The last lines of a report of loads, which stay on the screen: the trust strip in short, and the verdict."""
+    of_runs, first = _verdict(loads, review)
+    return [line for text in (_trusts(of_runs), first) for line in trust_strip.wrapped(text, columns())]
+
+
+def _verdict(loads: Sequence[tuple[RunData, dict]], review: int) -> tuple[list[verdict.Run], str]:
+    """The runs in their window `steady`, or the first that there is, and the first sentence of the verdict."""
+    runs, figures = [data for data, _ in loads], [of_run for _, of_run in loads]
+    view = views.of(figures)[0]
+    names = [short for *_, short in words.labels(figures)]
+    of_runs = [verdict.Run(name, of_window) for name, of_window in zip(names, view.figures, strict=True)]
+    apart = verdict.reasons(runs, figures)[review]
+    return of_runs, verdict.sentences(view.label, of_runs, apart, review)[0]
+
+
+def _trusts(of_runs: Sequence[verdict.Run]) -> str:
+    trusts = {run.name: trust_strip.brief(trust_strip.states(run.figures.get("trust")) or {}) for run in of_runs}
+    alike = len(set(trusts.values())) == 1
+    return next(iter(trusts.values())) if alike else "; ".join(f"{name}: {text}" for name, text in trusts.items())

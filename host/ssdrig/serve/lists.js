@@ -157,7 +157,7 @@ const Lists = (() => {
     if (!reply || wanted !== id) return;
     const box = $("drive"), w = reply.wear;
     box.hidden = false;
-    const find = el("button", `Its ${reply.runs.length} runs`, { type: "button" });
+    const find = el("button", `Its ${reply.runs.length} run${reply.runs.length === 1 ? "" : "s"}`, { type: "button" });
     find.addEventListener("click", () => { $("q").value = `drive:"${reply.serial ?? reply.model}"`; offset = 0; location.hash = "#runs"; });
     box.replaceChildren(el("h2", named(reply)), el("p", `Serial ${reply.serial ?? "not known"}`, { class: "soft" }), find);
     if (!w) { box.append(el("p", `Wear is not known: ${reply.why}.`)); return; }

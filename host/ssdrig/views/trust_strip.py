@@ -98,8 +98,12 @@ def _item(of: Mapping) -> str:
 def of_runs(strips: Mapping[str, Sequence[Mapping]]) -> str:
     """The strips of several runs, by their names: the worst of each item over all of them, then, folded, run by run."""
     worst = row(trust.whole(strips.items(), "runs"))
-    by_run = "".join(row(items, name) for name, items in strips.items())
-    return section([worst, f"<details><summary>of each run</summary>{by_run}</details>"])
+    return folded([worst], [row(items, name) for name, items in strips.items()])
+
+
+def folded(worst: Iterable[str], by_run: Iterable[str]) -> str:
+    """Some row()s, then those of each run, which open at a click."""
+    return section([*worst, f"<details><summary>of each run</summary>{''.join(by_run)}</details>"])
 
 
 def section(rows: Iterable[str]) -> str:
