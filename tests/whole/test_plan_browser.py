@@ -35,7 +35,8 @@ BARS = """[...document.querySelectorAll('.card')].filter((card) => [...card.quer
 WANTED = {
     "qd-sweep": (
         {"qd": [1, 4, 32]},
-        ["Mean IOPS by queue depth", "Mean latency (lat) by queue depth", "Throughput by queue depth", "IOPS"],
+        ["Mean IOPS by queue depth", "Mean latency (lat) by queue depth", "Throughput by queue depth", "IOPS"]
+        + ["Latency against IOPS, along the queue depth, random-read"],
         ["P99 latency (lat)"],
     ),
     "bs-sweep": (

@@ -130,6 +130,17 @@ def test_a_sweep_of_one_key_is_dots_each_a_line_of_its_own(run):
 
 
 @pytest.mark.slow
+def test_without_by_all_runs_share_a_panel(run):
+    show = {"view": "demand", "of": "demand/point", "where": "threads=8"}
+    assert list(demand_html.lines(run, "demand/point", show, "lat_mean")) == [""]
+    made = demand_html.demand(Context([run, run], ["first", "second"], show))
+    assert made.count("<figcaption>") == 2 and made.count("first, queue depth 16:") == 2  # of latency, of power
+    legends = re.findall(r'class="legend".*?</ul>', made)
+    assert len(legends) == 2 and all("first" in legend and "second" in legend for legend in legends)
+    alone = demand_html.demand(Context([run], ["first"], show))
+    assert alone.count("<figcaption>") == 2 and 'class="legend"' not in alone
+
+
 def test_in_a_browser_it_fits_a_phone(run, tmp_path):
     if not browser.find():
         pytest.skip("no Chromium is installed: the page was not run")

@@ -1,7 +1,8 @@
 """The view `demand`: what more I/Os in flight gain and cost. Mean latency over IOPS, then power over IOPS, with a line
 for each value of one key, such as the number of threads, along another, such as the queue depth (the demand intensity
 of SNIA PTS 2.0, CBW and DIRTH; power is ours). Up and to the left is worse: a line that turns upward has reached what
-the drive can do, and only the time in its queue still grows."""
+the drive can do, and only the time in its queue still grows. Without `by` there is one line a run, all runs of a step
+in one panel."""
 
 import itertools
 import math
@@ -45,8 +46,13 @@ def demand(context: Context) -> str:
         for word in (LATENCY, POWER):
             series = [lines(run, path, context.show, word) for run in context.tables]
             if word == LATENCY or any(dot.value is not None for of in series for dot in itertools.chain(*of.values())):
-                out += _panels(context, path, word, list(zip(context.tables, names, series, strict=True)), every[word])
-            if word == LATENCY:
+                of_runs = list(zip(context.tables, names, series, strict=True))
+                if "by" not in context.show:
+                    of_runs = [
+                        (context.tables[0], "", dict(zip(context.names, (of[""] for of in series), strict=True)))
+                    ]
+                out += _panels(context, path, word, of_runs, every[word])
+            if word == LATENCY and "by" in context.show:
                 out += _outstanding(context, path, list(zip(context.tables, names, series, strict=True)))
     return "".join(out)
 
@@ -54,13 +60,13 @@ def demand(context: Context) -> str:
 def lines(of: Table, path: str, show: dict, word: str) -> dict[str, list[Dot]]:
     """{the line's name: its dots in the plan's order}: a line for each value of `by`, and of any further key but the
     last one that is swept, along which it runs."""
-    where, by, window = place(show), show["by"], show.get("window")
+    where, by, window = place(show), show.get("by"), show.get("window")
     axes = {key: values for key, values in swept(of, path).items() if key not in where and key != by}
     *more, along = axes or {by: []}
-    own = [v for v in swept(of, path)[by] if by not in where or str(v).replace(" ", "") == where[by]]
+    own = [v for v in swept(of, path)[by] if by not in where or str(v).replace(" ", "") == where[by]] if by else [None]
     series = {}
     for values in itertools.product(own, *(axes[key] for key in more)):
-        at = dict(zip((by, *more), values, strict=True))
+        at = {key: value for key, value in zip((by, *more), values, strict=True) if key}
         name = ", ".join(f"{axis(key)} {point(key, v)}" for key, v in at.items())
         series[name] = [_dot(of, path, where | at, along, v, word, window) for v in axes.get(along, [None])]
     return series
@@ -90,9 +96,10 @@ def _panels(context: Context, path: str, word: str, series: Sequence[tuple], eve
     y = svg.extent([dot.value * shown.scale for dot in drawn if dot.value is not None], log, top)
     out = []
     for run, name, of in series:
-        title = context.title("Demand intensity") + (", power" if word == POWER else "") + name
+        title = context.title("Demand intensity", "", path) + (", power" if word == POWER else "") + name
         plot = svg.Plot(title, WIDTH, HEIGHT, x, y, y_log=log)
-        looks = [svg.look(i) for i in range(len(of))]
+        of_runs = "by" not in context.show
+        looks = context.looks if of_runs and len(of) > 1 else [svg.look(i) for i in range(len(of))]
         for (line, dots), look in zip(of.items(), looks, strict=True):
             _draw(plot, line, dots, look, shown)
         _label(plot, of, shown.scale)
@@ -103,7 +110,7 @@ def _panels(context: Context, path: str, word: str, series: Sequence[tuple], eve
         soft = " ".join(
             [rounds_in_words(run, path), beside, *(f"Not drawn: {why}." for why in merged(lacking))]
         ).strip()
-        out.append(panel(title, plot.text() + svg.legend(list(of), looks), soft))
+        out.append(panel(title, plot.text() + (context.legend() if of_runs else svg.legend(list(of), looks)), soft))
     return out
 
 
