@@ -13,7 +13,7 @@ def life(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     rating."""
     of = figures.of(run, path)
     why = {key: reason for key, _, reason in (words.partition(": ") for words in of.unknown)}
-    unknown = next(iter(of.unknown), "not known")
+    unknown = next(iter(why.values()), "not known")
     waf, tbw = Uncertain(of.waf, of.waf_error), lacking(why.get("TBW", unknown))
     if of.tbw_bytes is not None and of.tbw_low_bytes is not None and of.tbw_high_bytes is not None:
         tbw = Uncertain(of.tbw_bytes, (of.tbw_high_bytes - of.tbw_low_bytes) / 2)
