@@ -60,7 +60,7 @@ def demand(context: Context) -> str:
 def lines(of: Table, path: str, show: dict, word: str) -> dict[str, list[Dot]]:
     """{the line's name: its dots in the plan's order}: a line for each value of `by`, and of any further key but the
     last one that is swept, along which it runs."""
-    where, by, window = place(show), show.get("by"), show.get("window")
+    where, by, window = place(show), str(show.get("by", "")), show.get("window")
     axes = {key: values for key, values in swept(of, path).items() if key not in where and key != by}
     *more, along = axes or {by: []}
     own = [v for v in swept(of, path)[by] if by not in where or str(v).replace(" ", "") == where[by]] if by else [None]
