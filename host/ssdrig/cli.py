@@ -62,7 +62,7 @@ COMMANDS = {
     "review": ("ssdrig.commands.review", "run all plans of a level on a drive, one after the other, and make one page"),
     "resume": ("ssdrig.run.review.resume", "continue a run or a review that was killed, interrupted or rebooted"),
     "runs": ("ssdrig.commands.runs", "list and search the run folders"),
-    "import": ("ssdrig.commands.imports", "add another instrument's power recording to a run, aligned by its clock"),
+    "import": ("ssdrig.commands.imports", "make a run of recordings of others, or add a recording's power to a run"),
     "label": ("ssdrig.commands.label", "give run folders a title and tags for searches"),
     "serve": ("ssdrig.commands.serve", "show the current run, the archive and the drives in a browser"),
     "note": ("ssdrig.commands.note", "add a timed note to a run, such as 'fan off'; its report shows it"),

@@ -1,5 +1,5 @@
-"""`ssdrig import FILE --run RUN`: power that another instrument has recorded becomes the power of a run, with the claim
-of its clock and its accuracy."""
+"""`ssdrig import FILE…`: what others have recorded becomes a run: power of another instrument as the power of a run
+without a rig (--run), or in a run of its own, alone or beside the I/O that fio has counted."""
 
 import argparse
 import contextlib
@@ -9,13 +9,15 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ssdrig.base import columns, files
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.words import parse_seconds
+from ssdrig.commands import import_run
+from ssdrig.load import foreign
 from ssdrig.meter import recordings, sync, tape
 from ssdrig.meter.recordings import Recording
 from ssdrig.meter.tape import Knot
@@ -25,6 +27,9 @@ EXAMPLES = (
     ("import power.csv --run latest --sync", "the run was made with --sync: its marks are found in the recording"),
     ("import power.csv --run latest --clock-error 20ms --accuracy '0.5% + 2 mA'", "UTC times, known to 20 ms"),
     ("import log.csv --run 3fa9 --sync --column 't=1:ms,V=2:V,A=4:mA'", "columns by number, with their units"),
+    ("import power.csv --model 'SSD of 2 TB'", "a run of its own, of a recording with UTC times"),
+    ("import out.json job_*.log", "a run of fio's JSON and logs, that somebody else has made"),
+    ("import out.json job_*.log power.csv --clock-error 50ms", "with power beside it, whose clock is off at most so"),
 )
 MARGIN_NS = 5 * 10**9  # of a recording kept before and after the run
 # made of the run as it was before, and made again when asked for
@@ -34,10 +39,20 @@ MOST_STEP_NS = 10**9  # of the machine's UTC within a run
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", type=Path, help="CSV (also .gz), .ppk2, .jls (pyjls), or packets of a Powenetics v2"
+        "files",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        help="power: CSV (also .gz), .ppk2, .jls (pyjls), or packets of a Powenetics v2; or fio's JSON, and its logs of"
+        " iops, bw, lat, clat, slat",
     )
-    parser.add_argument("--run", required=True, metavar="RUN", help=f"a run without a rig: {named.HELP}")
+    parser.add_argument(
+        "--run", metavar="RUN", help=f"a run without a rig, whose power FILE is: {named.HELP} (default: a new run)"
+    )
     named.add_parent(parser)
+    new = parser.add_argument_group("a new run")
+    new.add_argument("--model", metavar="TEXT", help="what was measured (default: the disk that fio names)")
+    new.add_argument("--serial", metavar="TEXT", help="its serial (default: not known)")
     when = parser.add_argument_group("time: how the recording's clock and the run's are one")
     when.add_argument(
         "--sync", action="store_true", help="find the marks of a run that was made with --sync: offset, drift, bound"
@@ -75,22 +90,111 @@ def check(args: argparse.Namespace) -> None:
         _volts(args.voltage)
     if args.sync and (args.clock_error or args.begins):
         raise UsageError("--sync, or the clock's own claim", "--sync with --clock-error or --begins", "leave one out")
-    if not args.sync and not args.clock_error:
+    if args.sync and not args.run:
+        raise UsageError("--run RUN with --sync", "none", "name the run that was made with --sync")
+    if args.run and not args.sync and not args.clock_error:
         do = "add --sync if the run was made with it, or --clock-error TIME if you know by how much its UTC may be off"
         raise UsageError("how well the recording's time is known", "neither --sync nor --clock-error", do)
+    if args.run and (args.model or args.serial):
+        raise UsageError("--model and --serial for a new run", "--run, which has a drive", "leave them out")
+    if args.replace and not args.run:
+        raise UsageError("--run RUN with --replace", "none", "name the run")
     if args.clock_error:
         parse_seconds(args.clock_error)
-    if not args.file.is_file():
-        raise UsageError(f"a file {args.file}", "no such file", "correct the path")
+    for path in args.files:
+        if not path.is_file():
+            raise UsageError(f"a file {path}", "no such file", "correct the path")
+
+
+class _Files(NamedTuple):
+    """The files by what they are, at most one recording of power and one JSON of fio."""
+
+    power: Path | None
+    document: Path | None
+    logs: list[Path]
+
+
+def _sorted(paths: Sequence[Path]) -> _Files:
+    """Raises UsageError for several of a kind of which one is wanted."""
+    logs = [path for path in paths if foreign.is_log(path)]
+    others = [path for path in paths if path not in logs]
+    documents = [path for path in others if foreign.is_json(path)]
+    power = [path for path in others if path not in documents]
+    for what, of in (("recording of power", power), ("JSON of fio", documents)):
+        if len(of) > 1:
+            raise UsageError(f"one {what} at a time", ", ".join(path.name for path in of)[:120], "import one by one")
+    return _Files(power[0] if power else None, documents[0] if documents else None, logs)
 
 
 def command(args: argparse.Namespace) -> int:
     """0, or the exit code of the error."""
     check(args)
+    found = _sorted(args.files)
+    if args.run:
+        if found.power is None or found.document or found.logs:
+            do = "import fio's files without --run, as a run of their own"
+            raise UsageError("one recording of power for --run", "files of fio", do)
+        return _into(args, found.power)
+    jobs = foreign.read(found.document, found.logs) if found.document or found.logs else []
+    recording = _dated(_recording(args, found.power), _begins_ns(args)) if found.power else None
+    run, knots, clock = import_run.make(args, recording, jobs)
+    facts: dict[str, Any] = {"notes": import_run.notes(jobs)}
+    if recording and found.power:
+        try:
+            data, of_power = _power(args, recording, knots, clock, found.power)
+            _write(run, data, imported.document(recording.source, data, **of_power))
+        except BaseException:
+            import_run.discard(run)
+            raise
+        facts = {**of_power, "notes": [*facts["notes"], *of_power["notes"]]}
+    if args.json:
+        source = recording.source if recording else jobs[0].version
+        made = {"run": str(run), "source": source, "jobs": [job.name for job in jobs], **facts}
+        print(json.dumps(made, ensure_ascii=False))
+        return 0
+    for job in jobs:
+        ios = sum(side.ios for side in job.sides.values())
+        by = f"{job.seconds} seconds" if job.seconds else "totals alone"
+        print(f"{run.name}: {ios} I/Os of {job.name}, {by}, from {job.version or 'logs of fio'}")
+    if recording:
+        _say(run, recording, facts)
+    else:
+        print(*(f"  {note}" for note in facts["notes"]), sep="\n", end="\n" * bool(facts["notes"]))
+        print(f"`ssdrig report {run.name}` shows it")
+    return 0
+
+
+def _recording(args: argparse.Namespace, path: Path) -> Recording:
+    volts = _volts(args.voltage) if args.voltage else None
+    return recordings.read(path, columns.chosen(args.column, recordings.ROLES), volts)
+
+
+def _begins_ns(args: argparse.Namespace) -> int | None:
+    return tape.parse_offset(args.begins) if args.begins else None
+
+
+def _power(
+    args: argparse.Namespace, recording: Recording, knots: Sequence[Knot], clock: dict, path: Path
+) -> tuple[bytes, dict[str, Any]]:
+    """The content of rig.bin, and the facts of import.json."""
+    stated = tape.accuracy(args.accuracy) if args.accuracy else None
+    return tape.rig_bin(recording, knots, stated), {
+        **clock,
+        "file": path.name,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "accuracy": stated,
+        "accuracy_words": tape.limits_words(stated),
+        "notes": list(recording.notes),
+        "rails": [rail.name for rail in recording.rails],
+        "samples": sum(len(rail.t_ns) for rail in recording.rails),
+    }
+
+
+def _into(args: argparse.Namespace, path: Path) -> int:
+    """Make a recording the power of a run."""
     run = parts.shown(named.one(args.run, args.parent))[0]
     header = _importable(run, args.replace)
-    volts = _volts(args.voltage) if args.voltage else None
-    recording = recordings.read(args.file, columns.chosen(args.column, recordings.ROLES), volts)
+    recording = _recording(args, path)
     events = journal.events(run)
     clock: dict[str, Any]
     if args.sync:
@@ -109,26 +213,12 @@ def command(args: argparse.Namespace) -> int:
             },
         )
     else:
-        error_ns = round(parse_seconds(args.clock_error) * 1e9)
-        begins_ns = tape.parse_offset(args.begins) if args.begins else None
-        recording = _dated(recording, begins_ns)
-        knots, bound_ns = _by_utc(events, recording, error_ns)
+        recording = _dated(recording, _begins_ns(args))
+        knots, bound_ns = _by_utc(events, recording, round(parse_seconds(args.clock_error) * 1e9))
         clock = {"clock": f"time by its own UTC, claimed to {bound_ns / 1e6:.3g} ms", "bound_ns": bound_ns}
         clock |= {"correlation": None}
     recording = _within(recording, knots, events, header)
-    stated = tape.accuracy(args.accuracy) if args.accuracy else None
-    data = tape.rig_bin(recording, knots, stated)
-    digest = hashlib.sha256(args.file.read_bytes()).hexdigest()
-    facts = {
-        **clock,
-        "file": args.file.name,
-        "sha256": digest,
-        "accuracy": stated,
-        "accuracy_words": tape.limits_words(stated),
-        "notes": list(recording.notes),
-        "rails": [rail.name for rail in recording.rails],
-        "samples": sum(len(rail.t_ns) for rail in recording.rails),
-    }
+    data, facts = _power(args, recording, knots, clock, path)
     _write(run, data, imported.document(recording.source, data, **facts))
     if args.json:
         print(json.dumps({"run": str(run), "source": recording.source, **facts}, ensure_ascii=False))
@@ -143,10 +233,10 @@ def _say(run: Path, recording: Recording, facts: dict) -> None:
         print(f"  marks        found, correlation {facts['correlation']:.2f}")
         print(f"  offset       {facts['offset_ns'] / 1e9:+.6f} s (this machine's time less the recording's)")
         print(f"  drift        {facts['drift_ppm']:+.2f} ± {facts['drift_error_ppm']:.2f} ppm")
-    where = "between the marks" if facts["correlation"] is not None else "as claimed"
+    where = "between the marks" if facts["correlation"] is not None else "as stated"
     print(f"  time error   at most {facts['bound_ns'] / 1e6:.3g} ms {where}")
     print(f"  accuracy     {facts['accuracy_words']}")
-    for note in recording.notes:
+    for note in facts["notes"]:
         print(f"  {note}")
     print(f"`ssdrig report {run.name}` shows it")
 

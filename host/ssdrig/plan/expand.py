@@ -119,7 +119,7 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
             "a zoned drive",
             'use the plan zones, or add needs = ["zoned"] to your own',
         )
-    if not drive.get("capacity_bytes"):
+    if not drive.get("capacity_bytes") and any(step.do != "record" for step in plan.steps):
         raise UsageError(f"a drive whose capacity is known, for {plan.name}", "none", "use another drive")
     acts: list[Act] = []
     picks: dict[str, tuple[Mapping, ...]] = {}

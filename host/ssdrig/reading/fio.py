@@ -1,16 +1,27 @@
 """What fio and the trace player left in a run folder -> the per-second grid of RunData."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from ssdrig.base.errors import LoadError
-from ssdrig.load import fiolog, fiotext, playedlog, recorded
+from ssdrig.load import fiolog, fiotext, foreign, playedlog, recorded
+from ssdrig.load.fioseconds import Seconds
 from ssdrig.reading.rundata import RunData
 
 CUT = "load: the power was cut from the web after {:.2f} s; figures cover the time before it"
 UNDATED_NS = 1e9  # where fio's own start is not known
 P99_IOS = 1000  # in a second, for its P99 (see window_figures.TAIL)
+NO_TAIL = ("kernel", "foreign", "totals")  # sources without a histogram by the second
+
+
+def loader(folder: Path) -> Callable[..., Seconds]:
+    """What reads a step's folder: of (folder, direction=None)."""
+    for name, module in ((playedlog.RECORDS, playedlog), (recorded.COUNTERS, recorded), (foreign.NAME, foreign)):
+        if (folder / name).exists():
+            return module.load
+    return fiolog.load
 
 
 def load_step(data: RunData, folder: Path, started_ns: int) -> None:
@@ -18,8 +29,7 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
     `started_ns`: when it was started, for a folder without its begin."""
     k = data.k
     try:
-        of_folder = playedlog if (folder / playedlog.RECORDS).exists() else fiolog
-        load = (recorded if (folder / recorded.COUNTERS).exists() else of_folder).load(folder)
+        load = loader(folder)(folder)
         if not len(load.iops):
             raise LoadError("I/O in the load", "none", f"see {folder.name}/stderr.txt")
     except LoadError as error:
@@ -53,18 +63,34 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
     tail[(count < P99_IOS) | (tail == 0)] = np.nan
     data.lat_p99_us = np.fmax.reduce(tail, axis=1) / 1000 / k
     data.hist, data.hist_of = load.hist // (k, 1, 1) if k > 1 else load.hist, load.hist_of
+    if load.source == "totals":
+        data.iops, data.bw_Bps, data.lat_mean_us = (np.full(n, np.nan) for _ in range(3))
+        data.notes.append("load: fio's logs are missing; nothing is known by the second")
     few = int((np.isnan(data.lat_p99_us) & (data.iops > 0)).sum())
-    if few and load.source != "kernel":
+    if few and load.source not in NO_TAIL:
         data.notes.append(
             f"P99 by the second: the I/Os of {few} s are too few for this percentile, which needs {P99_IOS}"
         )
     if data.hist_of == "lat" and load.source == "status":
         data.notes.append("P99 by the second covers lat here, because fio's documents have no histogram of clat")
     _load_lat(data, folder / "out.json")
-    if k > 1 and load.source != "kernel":
+    if load.source in ("foreign", "totals"):
+        _foreign_lat(data, folder)
+    if k > 1 and load.source not in NO_TAIL:
         data.notes.append(
             f"P99 of clat by the second: the largest of the {k} host seconds' that make one of the drive's"
         )
+
+
+def _foreign_lat(data: RunData, folder: Path) -> None:
+    """The histogram of all I/Os of an imported log: one document, at its end; of clat where fio kept none of lat."""
+    found = foreign.content(folder)
+    for kind in ("lat", "clat"):
+        counts = foreign.histogram(found, kind)
+        if at := np.flatnonzero(counts).tolist():
+            data.lat_t_s, data.documents_of = np.array([0.0, data.load_s]), kind
+            data.lat_hist = np.stack([np.ones(len(at), np.int64), np.array(at), counts[at]], axis=1)
+            return
 
 
 def _load_lat(data: RunData, path: Path) -> None:

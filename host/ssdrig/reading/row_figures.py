@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig.base.errors import LoadError
-from ssdrig.load import fioclock, fiojob, fiotext, playedlog, recorded
+from ssdrig.load import fioclock, fiojob, fiotext, foreign, playedlog, recorded
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import kinds, values
@@ -47,7 +47,7 @@ def figures(row: "Row", energy: power.Energy | None, folder: Path, powers: list[
     data = row.data
     if data is None or row.t0_s is None or row.act.do == "choose":
         return
-    if row.act.do == "record":
+    if row.act.do == "record" and not (folder / foreign.NAME).exists():
         _recorded(row, folder)
     whole: dict[str, Any] = dict.fromkeys(KEYS)
     ios, moved = data.totals.get("ios"), data.totals.get("bytes")
@@ -63,7 +63,8 @@ def figures(row: "Row", energy: power.Energy | None, folder: Path, powers: list[
     elif row.act.do == "wear":
         ios, moved = _wear(row, data, whole)
     elif row.act.do in kinds.IO:
-        row.notes.append(f"{', '.join(IO_KEYS)}: fio's counts of the whole step are not known")
+        why = "fio's counts of the whole step are not known" if ios is None else "no I/O was counted"
+        row.notes.append(f"{', '.join(IO_KEYS)}: {why}")
     else:
         row.notes.append(f"{', '.join((*IO_KEYS, *WEAR_KEYS, *PER_IO))}: {row.act.do} does no I/O")
     if energy and energy.J and data.load_s:
@@ -192,6 +193,8 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
     out: dict[str, Any] = {"ios": ios, "iops_mean": ios / seconds, "bw_mean_MBps": moved / seconds / 1e6}
     lat_sum_ns = data.totals["lat_sum_ns"]
     out["lat_mean_us"] = None if lat_sum_ns is None else lat_sum_ns / ios / 1000 / k
+    if row.act.do == "record" and (folder / foreign.NAME).exists():
+        return out | _foreign(row, out, folder)
     if row.act.do == "record":
         row.notes.append(f"requests: {REQUESTS}")
         lacking = [*LAT_KEYS, "host_cpu_percent", *(["lat_mean_us"] if lat_sum_ns is None else [])]
@@ -251,6 +254,42 @@ def _recorded(row: "Row", folder: Path) -> None:
         row.found = {"kind": "recorded", **recorded.figures(folder, row.k)}
     except LoadError as error:
         row.notes.append(f"recorded: {error}")
+
+
+def _foreign(row: "Row", of_io: dict, folder: Path) -> dict:
+    """What an imported log of fio has beside its counts: percentiles, reads and writes apart."""
+    found, data = foreign.content(folder), row.data
+    assert data is not None
+    out: dict[str, Any] = {"host_cpu_percent": data.totals.get("cpu_percent"), "errors": {}}
+    if out["host_cpu_percent"] is None:
+        row.notes.append("host_cpu_percent: fio's JSON is missing, or does not say")
+    if of_io["lat_mean_us"] is None:
+        row.notes.append("lat_mean_us: fio kept no latency with submission (lat)")
+    sides = {name: side for name, side in found["sides"].items() if name in directions.DIRECTIONS}
+    by_kind = {kind: {name: foreign.histogram(found, kind, name) for name in sides} for kind in ("lat", "clat")}
+    kind = next((kind for kind, each in by_kind.items() if any(counts.any() for counts in each.values())), None)
+    row.found = {"kind": "foreign", "source": found["source"], "jobs": found["jobs"], "percentiles_of": kind}
+    row.found |= foreign.counts(found)
+    if kind:
+        row.found |= directions.figures(by_kind[kind], data.load_s, data.k)
+    by_direction = by_kind["lat"]
+    row.lat = _cells(foreign.histogram(found, "lat"))
+    if len(row.lat):
+        row.lat_of = {name: _cells(counts) for name, counts in by_direction.items()}
+        out |= directions.figures(by_direction, data.load_s, data.k)
+        counts = latency.counts(row.lat)
+        out |= (percentiles := window_figures.percentiles("lat", counts, data.k, row.notes))
+        bounds = errors.of_percentiles("lat", counts, errors.PERCENTILES, data.k)
+        known = {key: error for key, error in bounds.items() if percentiles.get(key) is not None}
+        return out | {"errors": {**out["errors"], **known}}
+    instead = "; `found` has those of clat, from when the drive was given the I/O" if kind else ""
+    why = f"fio kept no histogram of lat (json+ with lat_percentiles=1 does){instead}"
+    row.notes.append(f"{', '.join(LAT_KEYS)}: {why}")
+    for name, side in sides.items():
+        out[f"{name}_iops"] = side["ios"] / data.load_s
+        if side["ios"] and side["lat_sum_ns"] is not None:
+            out[f"{name}_lat_mean_us"] = side["lat_sum_ns"] / side["ios"] / 1000 / data.k
+    return out
 
 
 def _in_flight(data: RunData, notes: list[str]) -> dict:

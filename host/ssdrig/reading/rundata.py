@@ -100,7 +100,8 @@ class RunData:
     lat_over_time: np.ndarray = field(default_factory=_no_cells)
     lat_in_window: dict[str, np.ndarray] = field(default_factory=dict)
     # latencies with submission (lat) by the documents that fio printed: time of each (s), and int64 (cells, 3):
-    # document, bin, latencies since the document before
+    # document, bin, latencies since the document before; of an imported log they may be of clat
+    documents_of: str = "lat"
     lat_t_s: np.ndarray = field(default_factory=_no_values)
     lat_hist: np.ndarray = field(default_factory=_no_cells)
     power_mean_W: np.ndarray = field(default_factory=_no_values)

@@ -318,6 +318,10 @@ def calibrated(header: Mapping, events: Sequence[Mapping], rails: Sequence[Mappi
     """What vouches for the rig's figures: the calibration of its rails, and its last self-test."""
     if header.get("rig") is None:
         return Item("calibration", NOT_APPLICABLE, why=NO_RIG)
+    if made := imported.of(header):
+        why = "the limits are those that were stated for the recording (import --accuracy)"
+        why = why if made.get("accuracy") else "the accuracy of the recording is not stated (import --accuracy)"
+        return Item("calibration", UNKNOWN, None, CALIBRATED_DAYS, why)
     if why := _of_a_meter(rails):
         return Item("calibration", UNKNOWN, None, CALIBRATED_DAYS, why)
     test = next((event for event in reversed(events) if event.get("kind") == "rig.certificate"), {})

@@ -260,7 +260,7 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
         return {}
     out: dict[str, Any] = {"lat_mean_us": float((counts[counts > 0] * lat[counts > 0]).sum() / counts.sum())}
     in_window = latency.of_window(data.hist, window.t0_s, window.t1_s)
-    by_kind = {"lat": lat_counts(data, window), "clat": None}
+    by_kind = {"lat": None, "clat": None, data.documents_of: lat_counts(data, window)}
     if len(in_window):
         by_kind[data.hist_of] = latency.counts(in_window)
     bounds: dict[str, float] = {}

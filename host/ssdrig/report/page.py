@@ -20,6 +20,7 @@ from ssdrig.reading.rundata import RunData
 from ssdrig.report import about, little, repeats, rows, shown_parts, words
 from ssdrig.report import loads as of_loads
 from ssdrig.report.loads import Loads
+from ssdrig.runs import imported
 from ssdrig.views import headline, trust_strip
 from ssdrig.views.context import Context, View, figure, last_rounds
 from ssdrig.views.found import sentences
@@ -208,11 +209,13 @@ def _run(table: Table, name: str) -> str:
         + ", SCALED" * table.plan.scaled,
         params,
         *dict.fromkeys(f"purged by {method}" for method in table.purges),
-        f"serial {drive.get('serial')}" + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
+        (f"serial {drive['serial']}" if drive.get("serial") else "serial not known")
+        + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
         f"raw NAND assumed: {size(drive['raw_nand_bytes'])}" if drive.get("raw_nand_assumed") else "",
         f"SIMULATED preset {drive['preset']}" if drive.get("preset") else "",
         f"time-dilated: 1 s of drive time took {data.k} s, all figures are in drive time" if data.k != 1 else "",
-        f"{host.get('fio')}, kernel {host.get('kernel')}" if host.get("fio") else "",
+        f"{host['fio']}" + (f", kernel {host['kernel']}" if host.get("kernel") else "") if host.get("fio") else "",
+        f"power: {about.rig(data)}" if imported.of(header) else "",
     ]
     out = [f'<li><b>{escape(name)}</b> <span class="state {escape(data.state)}"><b aria-hidden="true">{sign}</b>']
     out.append(f" {escape(words)}</span> <span class='soft'>{' · '.join(escape(f) for f in facts if f)}")

@@ -176,10 +176,12 @@ class Journal:
             ) from error
         return target
 
-    def close(self, state: str, why: str | None = None, exit_code: int = 0) -> dict:
+    def close(self, state: str, why: str | None = None, exit_code: int = 0, t_ns: int | None = None) -> dict:
         """Write the sums of all files and the run.end line, sync, give the lock back; the reserve makes room for that
         on a full disk. A run from which the disk refused anything is not complete, whatever was asked for: it failed.
-        A second call changes nothing. Returns the line's object."""
+        A second call changes nothing. Returns the line's object.
+
+        t_ns: time of these lines, CLOCK_MONOTONIC; None: now."""
         if state not in END_STATES:
             raise ValueError(f"state {state!r} is not one of {END_STATES}")
         with self._mutex:
@@ -190,12 +192,13 @@ class Journal:
             if self._error and state == "complete":
                 state, why, exit_code = "failed", str(self._error), self._error.exit_code
             self._error = None  # there may be room now; each append has left whole lines only
-            end = {"t_ns": time.monotonic_ns(), "kind": "run.end", "state": state, "why": why, "exit_code": exit_code}
+            ends_ns = time.monotonic_ns() if t_ns is None else t_ns
+            end = {"t_ns": ends_ns, "kind": "run.end", "state": state, "why": why, "exit_code": exit_code}
             try:
                 with contextlib.suppress(OSError, JournalError):
-                    self.event("sums", files=integrity.sums(self.path))
+                    self.event("sums", t_ns, files=integrity.sums(self.path))
                 self._error = None
-                end = self.event("run.end", state=state, why=why, exit_code=exit_code)
+                end = self.event("run.end", t_ns, state=state, why=why, exit_code=exit_code)
                 self.sync()
             finally:
                 self._end = end
@@ -257,7 +260,7 @@ def open_run(run: str | os.PathLike) -> dict:
         seen = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         do = "give the path of a run folder"
         if os.path.isfile(run):  # results of fio, as people have them
-            do = "record the command that made it, with power and SMART: ./ssdrig record --drive SERIAL -- fio JOB"
+            do = "results of fio become a run by ./ssdrig import FILE"
         raise JournalError(f"a run folder with a run.json at {run}", seen, do) from error
     if schema != SCHEMA:
         raise JournalError(

@@ -12,13 +12,13 @@ import numpy as np
 
 from ssdrig.base.errors import LoadError, RigError
 from ssdrig.base.utc import Utc
-from ssdrig.load import fiolog, playedlog, recorded
 from ssdrig.load.fioseconds import Seconds
 from ssdrig.meter import rails, reduced
 from ssdrig.meter.reduced import Heads
 from ssdrig.publish.lake import schema
 from ssdrig.publish.lake.rows import number_of
 from ssdrig.publish.lake.sampling import constant
+from ssdrig.reading import fio
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +74,7 @@ def _io(part: Path, event: Mapping[str, Any]) -> tuple[Seconds | None, dict[str,
     played, counted = event.get("played"), event.get("recorded")
     folder = part / "fio" / str(event.get("fio") or event["step"])
     folder = part / "played" / str(played) if played else part / "recorded" / str(counted) if counted else folder
-    load = playedlog.load if played else recorded.load if counted else fiolog.load
+    load = fio.loader(folder)
     if not os.path.isdir(folder):  # also when the step's name is not a valid file name
         return None, {}
     try:
