@@ -1,6 +1,8 @@
 """A board on another machine: through TCP and RFC 2217, with the clock's bound that its round trips give."""
 
+import argparse
 import contextlib
+import importlib
 import socket
 import threading
 
@@ -12,12 +14,32 @@ from serial import rfc2217
 from simboard import until
 from tcp_bridge import TcpBridge
 
+from ssdrig import cli
+from ssdrig.base.arguments import ELSEWHERE
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.meter import meter, samples, wire
 from ssdrig.meter.pico import ports
 from ssdrig.meter.pico import stream as rig_module
 from ssdrig.meter.pico.stream import Rig
 from ssdrig.runs import journal
+
+
+def _rigs(parser):
+    """Help of each --rig that takes a port, of a parser and of its actions."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _rigs(inner)
+        elif "--rig" in action.option_strings and action.metavar == "PORT":
+            yield parser.prog, action.help
+
+
+def test_each_rig_may_be_on_another_machine_and_its_help_says_how():
+    modules = {name: importlib.import_module(cli.COMMANDS[name][0]) for name in cli.COMMANDS}
+    found = dict(_rigs(cli.parser_of(modules)))
+    asked = {prog.split()[1] for prog in found}
+    assert {"run", "record", "resume", "review", "rig"} <= asked
+    assert not [prog for prog, words in found.items() if ELSEWHERE not in words]
 
 
 @pytest.mark.parametrize("scheme, known", [("tcp", "socket"), ("socket", "socket"), ("rfc2217", "rfc2217")])

@@ -14,6 +14,8 @@ WIDEST = 100  # columns of a help text
 EXAMPLES = "examples:\n"
 PATHS = {"DIR", "FILE", "FOLDER", "PATH", "RUN"}  # metavars: an empty path would be the current folder
 FEW = 6  # options that a usage line has room for
+ELSEWHERE = "or tcp://HOST:PORT or rfc2217://HOST:PORT of one on another machine"
+RIG = f"serial port of the rig that powers a real drive, {ELSEWHERE}"  # help of --rig
 
 
 class Help(argparse.HelpFormatter):

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ssdrig.base.arguments import add_dry_run, add_output, add_quiet
+from ssdrig.base.arguments import RIG, add_dry_run, add_output, add_quiet
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.plan import reviews
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--virtual", metavar="PRESET", help="a SIMULATED drive and board instead (./ssdrig virtual --list-presets)")
     add("--capacity", metavar="SIZE", help="capacity of the virtual drive, e.g. 8GiB (default: the preset's)")
     add("--raw-nand", metavar="SIZE", help=options.RAW_NAND.replace("base of --op", "base of over-provisioning"))
-    add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive (default: no power measurement)")
+    add("--rig", metavar="PORT", help=f"{RIG} (default: no power measurement)")
     safety = parser.add_argument_group("safety")
     add_dry_run(safety, "print the order, time, bytes and share of the TBW; touch nothing")
     add = safety.add_argument

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ssdrig.base.arguments import Parser, add_dry_run, add_quiet, whole_seconds
+from ssdrig.base.arguments import RIG, Parser, add_dry_run, add_quiet, whole_seconds
 from ssdrig.base.errors import UsageError
 from ssdrig.base.overprovisioning import assumed_raw_bytes, whole_MiB
 from ssdrig.base.words import do_you_mean, parse_bytes
@@ -109,8 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rig",
         action=_Rig,
         metavar="PORT",
-        help="serial port of the rig that powers a real drive, or tcp://HOST:PORT of one on another machine; with"
-        " several, the --drive before it (default: no power measurement)",
+        help=f"{RIG}; with several, the --drive before it (default: no power measurement)",
     )
     add(
         "--meter",

@@ -4,7 +4,7 @@ purged, and nothing is written to the drive by ssdrig."""
 import argparse
 from pathlib import Path
 
-from ssdrig.base.arguments import add_dry_run, whole_seconds
+from ssdrig.base.arguments import RIG, add_dry_run, whole_seconds
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.drive import guard, inventory, uses
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("words", metavar="COMMAND", nargs="*", help="after --: is run, and recorded until it ends; it has your rights")
     add("--drive", metavar="DRIVE", help="serial or /dev/disk/by-id path (./ssdrig drives lists them); may be in use")
     add("--virtual", metavar="PRESET", help="a SIMULATED drive instead; COMMAND finds its URI in $SSDRIG_TARGET")
-    add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive (default: no power measurement)")
+    add("--rig", metavar="PORT", help=f"{RIG} (default: no power measurement)")
     add("--meter", metavar="URL", help="another meter of its power, as of `run` (host/docs/meters.md)")
     add(
         "--time",

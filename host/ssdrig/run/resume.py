@@ -11,7 +11,7 @@ from typing import Any
 
 from ssdrig import __version__
 from ssdrig.base import words
-from ssdrig.base.arguments import add_dry_run
+from ssdrig.base.arguments import RIG, add_dry_run
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.drive import confirm, guard, identity, inventory
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--drive", metavar="DRIVE", help="the run's drive at its current path (default: found by its serial)")
     add("--destroy-data", metavar="SERIAL", help="repeat the serial to confirm that all data may be destroyed")
     add("--purge-method", dest="purge", metavar="METHOD", help="how to empty a real drive, if that is repeated")
-    add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive")
+    add("--rig", metavar="PORT", help=RIG)
     add(
         "--without-rig",
         action="store_true",

@@ -16,6 +16,7 @@ from serial import Serial, SerialBase, serial_for_url
 from serial.tools import list_ports
 
 from ssdrig.base import shipped
+from ssdrig.base.arguments import ELSEWHERE
 from ssdrig.base.errors import RigError, UsageError
 
 RASPBERRY_PI, MICROPYTHON = 0x2E8A, 0x0005
@@ -48,8 +49,7 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
         "--rig",
         dest="port",
         metavar="PORT",
-        help="serial port of the board, or tcp://HOST:PORT of one on another machine (default: the only MicroPython"
-        " board)",
+        help=f"serial port of the board, {ELSEWHERE} (default: the only MicroPython board)",
     )
 
 
