@@ -15,7 +15,7 @@ from ssdrig import cli
 from ssdrig.base.errors import DriveError
 from ssdrig.meter import samples
 from ssdrig.reading import table
-from ssdrig.run import pairing
+from ssdrig.run import pairing, second_meter
 from ssdrig.runs import journal
 from ssdrig.virtual import adminclient, bench
 from ssdrig.virtual.device import truth
@@ -176,3 +176,38 @@ def test_a_bench_supply_measures_a_whole_run(monkeypatch, tmp_path):
 
     url = f"scpi:{at}?V=0.05%+10mV&A=0.2%+5mA&rate=50&age_ms=15&library={library}"
     measured(monkeypatch, tmp_path, url, show).check("all")
+
+
+def test_a_second_meter_agrees_with_the_board_within_its_stated_error(monkeypatch, tmp_path):
+    folder = sensor(tmp_path / "hwmon0", "ina226", shunt_resistor=2000, update_interval=2)
+    start, players = bench.start, []
+
+    def with_player(preset, **how):
+        ours = start(preset, **how)
+        player = Player(f"{ours.drive['socket']}.truth", ours.drive["rail_V"], shown(folder))
+        player.start()
+        players.append(player)
+        return ours
+
+    monkeypatch.setattr(bench, "start", with_player)
+    try:
+        words = [*LOAD, "--meter", f"hwmon:{folder}?rate=100", "--runs", str(tmp_path / "runs")]
+        assert cli.main(words) == 0
+    finally:
+        for player in players:
+            player.end()
+    (run,) = (tmp_path / "runs").iterdir()
+    events = journal.events(run)
+    assert (run / "second" / "rig.bin").stat().st_size and any(e["kind"] == "second.rig.hello" for e in events)
+    assert samples.load(run).facts["chip"] == "INA228"  # the run's own power is the board's
+    compared = {event["step"]: event for event in events if event["kind"] == second_meter.EVENT and event.get("error")}
+    if "load" not in compared:
+        pytest.skip("too busy a host for a sensor that is polled")
+    for step, begin_ns, end_ns in second_meter.steps(run):
+        if step in compared:
+            # what the player showed late is not the meter's
+            shown_of_true = players[0].energy_J(begin_ns, end_ns) / truth.energy_between(
+                str(run / "truth"), begin_ns, end_ns
+            )
+            event = compared[step]
+            assert abs(event["ratio"] * shown_of_true - 1) <= event["error"], (event, shown_of_true)
