@@ -30,7 +30,7 @@ reading/bursts: of
 reading/cuts: coverage, folders, trend
 reading/directions: figures
 reading/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
-reading/fio: load_step
+reading/fio: load_step, loader
 reading/gaps: of_rows
 reading/index: __init__, _made, _refreshed, folder
 reading/kept: event_of, put
@@ -41,7 +41,7 @@ reading/one_run: _json
 reading/own_report: _energy, _power, place
 reading/power: _energy, energy_of_act
 reading/review_folder: create
-reading/row_figures: _io, _wear, folder_of
+reading/row_figures: _foreign, _io, _wear, folder_of
 reading/steady_state: judge, of
 reading/table: together
 reading/timeline: _job, _part
@@ -61,7 +61,7 @@ views/average_power/formula: _power_W, average
 views/cuts/sentences: exposed, smart
 views/life/figures: _energy_J_per_GB, _rated, life
 views/power_states/figures: _stay, _visit, _watts, entry_ns
-views/recorded/html: lines_of, of
+views/recorded/html: foreign_lines, lines_of, of
 views/retention/html: _bad
 views/seconds/html: by_minute, over_written, seconds
 views/table/html: recovered

@@ -1,5 +1,5 @@
-"""`ssdrig import FILE` without --run: a run folder of files alone, for which ssdrig was not there. Its clock is the
-files' own, and its drive is what the user says of it."""
+"""`ssdrig import FILE` without --run: a run folder made from files alone. Its clock is the files' clock, and the user
+names its drive."""
 
 import argparse
 import re
@@ -155,5 +155,5 @@ def discard(run: Path) -> None:
 
 
 def notes(jobs: Sequence[Job]) -> list[str]:
-    """What is to be said of fio's files."""
+    """The notes on fio's files."""
     return [f"{job.name}: {note}" for job in jobs for note in job.notes]

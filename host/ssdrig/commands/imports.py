@@ -1,5 +1,5 @@
-"""`ssdrig import FILE…`: what others have recorded becomes a run: power of another instrument as the power of a run
-without a rig (--run), or in a run of its own, alone or beside the I/O that fio has counted."""
+"""`ssdrig import FILE…`: recordings of others become runs: another instrument's power as the power of a run without a
+rig (--run), or a new run of power, of fio's I/O, or of both."""
 
 import argparse
 import contextlib
@@ -27,9 +27,9 @@ EXAMPLES = (
     ("import power.csv --run latest --sync", "the run was made with --sync: its marks are found in the recording"),
     ("import power.csv --run latest --clock-error 20ms --accuracy '0.5% + 2 mA'", "UTC times, known to 20 ms"),
     ("import log.csv --run 3fa9 --sync --column 't=1:ms,V=2:V,A=4:mA'", "columns by number, with their units"),
-    ("import power.csv --model 'SSD of 2 TB'", "a run of its own, of a recording with UTC times"),
-    ("import out.json job_*.log", "a run of fio's JSON and logs, that somebody else has made"),
-    ("import out.json job_*.log power.csv --clock-error 50ms", "with power beside it, whose clock is off at most so"),
+    ("import power.csv --model 'SSD of 2 TB'", "a new run, of a recording with UTC times"),
+    ("import out.json job_*.log", "a new run of fio's JSON and logs"),
+    ("import out.json job_*.log power.csv --clock-error 50ms", "with power, whose clock is off by at most 50 ms"),
 )
 MARGIN_NS = 5 * 10**9  # of a recording kept before and after the run
 # made of the run as it was before, and made again when asked for
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     named.add_parent(parser)
     new = parser.add_argument_group("a new run")
-    new.add_argument("--model", metavar="TEXT", help="what was measured (default: the disk that fio names)")
+    new.add_argument("--model", metavar="TEXT", help="name of the drive (default: the disk that fio names)")
     new.add_argument("--serial", metavar="TEXT", help="its serial (default: not known)")
     when = parser.add_argument_group("time: how the recording's clock and the run's are one")
     when.add_argument(
@@ -107,7 +107,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 class _Files(NamedTuple):
-    """The files by what they are, at most one recording of power and one JSON of fio."""
+    """The files by kind: at most one recording of power and one JSON of fio."""
 
     power: Path | None
     document: Path | None
@@ -115,7 +115,7 @@ class _Files(NamedTuple):
 
 
 def _sorted(paths: Sequence[Path]) -> _Files:
-    """Raises UsageError for several of a kind of which one is wanted."""
+    """Raises UsageError for several recordings or several JSON."""
     logs = [path for path in paths if foreign.is_log(path)]
     others = [path for path in paths if path not in logs]
     documents = [path for path in others if foreign.is_json(path)]
@@ -129,19 +129,21 @@ def _sorted(paths: Sequence[Path]) -> _Files:
 def command(args: argparse.Namespace) -> int:
     """0, or the exit code of the error."""
     check(args)
-    found = _sorted(args.files)
+    files_by_kind = _sorted(args.files)
     if args.run:
-        if found.power is None or found.document or found.logs:
+        if files_by_kind.power is None or files_by_kind.document or files_by_kind.logs:
             do = "import fio's files without --run, as a run of their own"
             raise UsageError("one recording of power for --run", "files of fio", do)
-        return _into(args, found.power)
-    jobs = foreign.read(found.document, found.logs) if found.document or found.logs else []
-    recording = _dated(_recording(args, found.power), _begins_ns(args)) if found.power else None
+        return _into(args, files_by_kind.power)
+    jobs = (
+        foreign.read(files_by_kind.document, files_by_kind.logs) if files_by_kind.document or files_by_kind.logs else []
+    )
+    recording = _dated(_recording(args, files_by_kind.power), _begins_ns(args)) if files_by_kind.power else None
     run, knots, clock = import_run.make(args, recording, jobs)
     facts: dict[str, Any] = {"notes": import_run.notes(jobs)}
-    if recording and found.power:
+    if recording and files_by_kind.power:
         try:
-            data, of_power = _power(args, recording, knots, clock, found.power)
+            data, of_power = _power(args, recording, knots, clock, files_by_kind.power)
             _write(run, data, imported.document(recording.source, data, **of_power))
         except BaseException:
             import_run.discard(run)

@@ -1,13 +1,13 @@
-"""What somebody else's fio has left: its JSON and its logs -> seconds and totals, and the file of a run folder that
-holds them (schemas/journal.md, recorded/).
+"""Files of fio that ssdrig did not run: JSON and logs -> seconds and totals, and the file of a run folder with them
+(schemas/journal.md, recorded/).
 
 fio's JSON counts each job from its beginning to its end: totals, means, and with `--output-format=json+` histograms.
-Its logs (`write_iops_log`, `write_bw_log`, `write_lat_log`) have a row for each I/O or, with `log_avg_msec`, for each
-stretch of time: time in ms since the job's start or, with `log_unix_epoch`, of Unix; value; direction; bytes of the
-I/O, 0 of a stretch (HOWTO, "Log File Formats"). A row of a stretch is written at its end; one without I/O has none.
+Its logs (`write_iops_log`, `write_bw_log`, `write_lat_log`) have a row per I/O or, with `log_avg_msec`, per stretch of
+time: time in ms since the job's start or, with `log_unix_epoch`, of Unix; value; direction; bytes of the I/O, 0 of a
+stretch (HOWTO, "Log File Formats"). A row of a stretch is written at its end; a stretch without I/O has no row.
 
 Seconds are counted from these rows. Rows of a stretch have rounded means, so their sums are not exact: totals are the
-JSON's. What neither has is not known: without logs there are no seconds."""
+JSON's. Without logs the seconds are not known."""
 
 import gzip
 import json
@@ -55,7 +55,7 @@ class Side:
 @dataclass
 class Job:
     """Jobs of fio that ran together. `utc_ms`: when they began, good to `error_ms`; None: not known. `disk`: name of
-    the one that fio says they used."""
+    the one that they used."""
 
     name: str
     version: str
@@ -91,14 +91,14 @@ def read(document: Path | None, logs: Sequence[Path]) -> list[Job]:
     """The jobs in fio's files, those of one group together, in the order of the JSON.
 
     document: fio's JSON; None: of the logs alone, which then need Unix times
-    logs: iops, bw, lat, clat, slat; several of a kind are of several threads
-    Raises UsageError where they are none, or do not fit together."""
+    logs: iops, bw, lat, clat, slat; one of a kind per thread
+    Raises UsageError for other files, and for files that do not fit together."""
     if document is None:
         return [_of_logs(Job("fio", "", 0, None, 0.0, {}), logs)]
-    found = fiotext.documents(_content(document).decode("utf-8-sig", "replace"))[0]
-    if not found or not found[-1]["jobs"]:
+    printed = fiotext.documents(_content(document).decode("utf-8-sig", "replace"))[0]
+    if not printed or not printed[-1]["jobs"]:
         raise UsageError(f"fio's JSON in {document}", "no whole document with jobs", DO)
-    last = found[-1]
+    last = printed[-1]
     groups: dict[Any, list[dict]] = {}
     for job in last["jobs"]:
         groups.setdefault(job.get("groupid", 0), []).append(job)
@@ -107,7 +107,7 @@ def read(document: Path | None, logs: Sequence[Path]) -> list[Job]:
         return [_of_logs(jobs[0], logs)] if logs else jobs
     first, apart = 0, []
     for members in groups.values():
-        threads = sum(_threads(each) for each in members)
+        threads = sum(_threads(member) for member in members)
         apart.append([path for path in logs if first < _number(path) <= first + threads])
         first += threads
     if logs and {path for own in apart for path in own} != {*logs}:
@@ -117,7 +117,7 @@ def read(document: Path | None, logs: Sequence[Path]) -> list[Job]:
 
 
 def _in_turn(jobs: Sequence[Job]) -> list[Job]:
-    """Groups of which fio states no start: the last has ended when the JSON was printed, each other before the next."""
+    """Groups without a start in the JSON: the last one ended when it was printed, the others one before the next."""
     out: list[Job] = []
     for job in reversed(jobs):
         if out and BY_STAMP in job.notes:
@@ -155,7 +155,11 @@ def _job(document: Mapping, members: Sequence[dict]) -> Job:
     """The jobs of one group, from the last document."""
     total = fiotext.totals({"jobs": list(members)})
     runtime_ms = int(total["runtime_ms"])
-    starts = [each["job_start"] for each in members if isinstance(each.get("job_start"), int) and each["job_start"] > 0]
+    starts = [
+        member["job_start"]
+        for member in members
+        if isinstance(member.get("job_start"), int) and member["job_start"] > 0
+    ]
     stamp_ms = document.get("timestamp_ms") or 1000 * (document.get("timestamp") or 0)
     if starts:
         utc_ms, error_ms, notes = float(min(starts)), 1.0, []
@@ -167,7 +171,7 @@ def _job(document: Mapping, members: Sequence[dict]) -> Job:
     for direction in DIRECTIONS:
         of = fiotext.totals({"jobs": list(members)}, direction)
         if of["ios"]:
-            own = [each.get(direction) or {} for each in members]
+            own = [member.get(direction) or {} for member in members]
             bins = {kind: _bins(own, f"{kind}_ns", of["ios"]) for kind in ("lat", "clat")}
             timed = all((side.get("lat_ns") or {}).get("mean") is not None for side in own if side.get("total_ios"))
             sides[direction] = Side(
@@ -175,11 +179,11 @@ def _job(document: Mapping, members: Sequence[dict]) -> Job:
                 bytes=of["bytes"],
                 lat_sum_ns=of["lat_sum_ns"] if timed else None,
                 slat_sum_ns=of["slat_sum_ns"],
-                bins={kind: each for kind, each in bins.items() if each},
+                bins={kind: of_kind for kind, of_kind in bins.items() if of_kind},
             )
-    used = [each.get("name") for each in document.get("disk_util") or [] if isinstance(each, dict)]
+    used = [disk.get("name") for disk in document.get("disk_util") or [] if isinstance(disk, dict)]
     return Job(
-        name=" + ".join(dict.fromkeys(str(each.get("jobname") or "fio") for each in members)),
+        name=" + ".join(dict.fromkeys(str(member.get("jobname") or "fio") for member in members)),
         version=str(document.get("fio version") or "fio"),
         runtime_ms=runtime_ms,
         utc_ms=utc_ms,
@@ -205,12 +209,12 @@ def _bins(sides: Sequence[Mapping], kind: str, ios: int) -> dict[str, int]:
 
 @dataclass
 class _Log:
-    """One file. `rows`: int64 (n, 4), see fiotext.rows(), by time; `each`: a row is an I/O, else a stretch."""
+    """One file. `rows`: int64 (n, 4), see fiotext.rows(), by time; `per_io`: a row is an I/O, otherwise a stretch."""
 
     kind: str
     number: int
     rows: np.ndarray
-    each: bool
+    per_io: bool
 
 
 def _of_logs(job: Job, paths: Sequence[Path]) -> Job:
@@ -236,22 +240,22 @@ def _of_logs(job: Job, paths: Sequence[Path]) -> Job:
     n = max(1, -(-int(runtime_ms - fioseconds.TAIL_MS) // SECOND_MS))
     sides = dict(job.sides)
     for at, direction in enumerate(DIRECTIONS):
-        found, why = _seconds(logs, at, zero_ms, n)
-        if not found:
+        counted, why = _seconds(logs, at, zero_ms, n)
+        if not counted:
             continue
         side = sides.get(direction) or Side(
-            ios=int(found["ios"].sum()) if "ios" in found else 0,
-            bytes=int(found["bytes"].sum()) if "bytes" in found else 0,
-            lat_sum_ns=float((found["lat_ns"] * found["ios"]).sum()) if {"lat_ns", "ios"} <= {*found} else None,
+            ios=int(counted["ios"].sum()) if "ios" in counted else 0,
+            bytes=int(counted["bytes"].sum()) if "bytes" in counted else 0,
+            lat_sum_ns=float((counted["lat_ns"] * counted["ios"]).sum()) if {"lat_ns", "ios"} <= {*counted} else None,
         )
-        notes += [f"{direction}: {each}" for each in why]
+        notes += [f"{direction}: {note}" for note in why]
         if direction in job.sides:
             logged_ms = min(_logged_ms(logs, kind, at) for kind in KINDS) - zero_ms
-            notes += [f"{direction}: {each}" for each in _completed(found, side, logged_ms, runtime_ms)]
-        mean_ns = found.pop("lat_ns", None)
-        if mean_ns is not None and "ios" in found:
-            found["lat_sum_ns"] = np.rint(mean_ns * found["ios"]).astype(np.int64)
-        sides[direction] = replace(side, by_second=found)
+            notes += [f"{direction}: {note}" for note in _completed(counted, side, logged_ms, runtime_ms)]
+        mean_ns = counted.pop("lat_ns", None)
+        if mean_ns is not None and "ios" in counted:
+            counted["lat_sum_ns"] = np.rint(mean_ns * counted["ios"]).astype(np.int64)
+        sides[direction] = replace(side, by_second=counted)
     missing = [name for name, side in sides.items() if side.ios and "ios" not in side.by_second]
     if missing:
         for name in missing:
@@ -265,10 +269,10 @@ def _of_logs(job: Job, paths: Sequence[Path]) -> Job:
 def _began_ms(job: Job, logs: Sequence[_Log]) -> tuple[float, float]:
     """(when a job began, by how much that may be off), by logs in Unix time. It began before its first row, of a
     stretch by all of that, and its last row came before its end."""
-    latest = min(int(log.rows[0, 0]) - (0 if log.each else _stretch_ms(log.rows)) for log in logs)
+    latest = min(int(log.rows[0, 0]) - (0 if log.per_io else _stretch_ms(log.rows)) for log in logs)
     if BY_STAMP in job.notes and job.utc_ms is not None:
         latest = min(latest, job.utc_ms)
-    longest_ms = max(1 if log.each else _stretch_ms(log.rows) for log in logs)
+    longest_ms = max(1 if log.per_io else _stretch_ms(log.rows) for log in logs)
     earliest = max(int(log.rows[-1, 0]) for log in logs) - job.runtime_ms if job.runtime_ms else latest - longest_ms
     earliest = min(earliest, latest)
     return (earliest + latest) / 2, (latest - earliest) / 2 + 1
@@ -295,13 +299,13 @@ def _stretch_ms(rows: np.ndarray) -> int:
 
 
 def _seconds(logs: Sequence[_Log], direction: int, zero_ms: int, n: int) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Of one direction: {"ios", "bytes": int64 (n,), "lat_ns": mean, float64 (n,), 0 where it is not known}, each where
-    a log has it, and what to say of them."""
+    """One direction: {"ios", "bytes": int64 (n,), "lat_ns": mean, float64 (n,), 0 where it is not known}, without
+    what no log has, and notes."""
     own = [(log, log.rows[log.rows[:, 2] == direction]) for log in logs]
     own = [(log, rows) for log, rows in own if len(rows)]
     out: dict[str, np.ndarray] = {}
     for kind in ("lat", "clat", "slat", "iops", "bw"):  # a row for each I/O counts it exactly
-        rows = [rows for log, rows in own if log.kind == kind and log.each]
+        rows = [rows for log, rows in own if log.kind == kind and log.per_io]
         if rows and len(rows) == sum(log.kind == kind for log, _ in own):
             whole = np.concatenate(rows)
             second = np.clip((whole[:, 0] - zero_ms) // SECOND_MS, 0, n - 1)
@@ -316,7 +320,7 @@ def _seconds(logs: Sequence[_Log], direction: int, zero_ms: int, n: int) -> tupl
         spread = [_spread(rows, log, factor, zero_ms, n) for log, rows in own if log.kind == kind]
         if spread:
             out[key] = np.rint(np.sum(spread, axis=0)).astype(np.int64)
-    longest = max((_stretch_ms(rows) for log, rows in own if not log.each), default=0)
+    longest = max((_stretch_ms(rows) for log, rows in own if not log.per_io), default=0)
     if longest > SECOND_MS:
         notes.append(f"its logs have a row in {longest / 1000:g} s: the seconds between have its mean")
     lats = [(log, rows) for log, rows in own if log.kind == "lat"]
@@ -355,7 +359,7 @@ def _stretches(rows: np.ndarray, zero_ms: int, stretch_ms: int) -> tuple[np.ndar
 
 
 def _over_seconds(begins: np.ndarray, ends: np.ndarray, amounts: np.ndarray, n: int) -> np.ndarray:
-    """Amounts of stretches (ms), spread evenly over the seconds that they cover; what is past the last counts there."""
+    """Amounts of stretches (ms), spread evenly over the seconds that they cover; the last one has the rest."""
     edges = SECOND_MS * np.arange(n + 1, dtype=float)
     edges[-1] = max(edges[-1], float(ends.max(initial=0.0)))
     times = np.concatenate([begins, ends])
@@ -372,34 +376,34 @@ def _logged_ms(logs: Sequence[_Log], kind: str, direction: int) -> float:
     return float(min(ends)) if ends else np.inf
 
 
-def _completed(found: dict[str, np.ndarray], side: Side, logged_ms: float, runtime_ms: int) -> list[str]:
-    """Make the sums of the seconds those of the JSON. fio does not log the stretch that its end cuts short: what that
-    leaves comes behind `logged_ms`. Else the difference is of rounded rates; more than 5 % is said."""
+def _completed(by_second: dict[str, np.ndarray], side: Side, logged_ms: float, runtime_ms: int) -> list[str]:
+    """Make the sums of the seconds those of the JSON. fio does not log the stretch that its end cuts short: the rest
+    came after `logged_ms`. Any other difference comes from rounded rates; more than 5 % is a note."""
     notes = []
     for key in TOTALS:
-        if key not in found:
+        if key not in by_second:
             continue
-        counted, total, n = int(found[key].sum()), int(getattr(side, key)), len(found[key])
+        counted, total, n = int(by_second[key].sum()), int(getattr(side, key)), len(by_second[key])
         if counted < total and runtime_ms - logged_ms >= 1:
             begin = np.array([min(logged_ms, SECOND_MS * n - 1.0)])
             rest = _over_seconds(begin, np.array([max(float(runtime_ms), begin[0] + 1)]), np.array([1.0]), n)
             late = total - counted
             if late > 0.05 * total and runtime_ms - logged_ms > 2 * SECOND_MS:
                 notes.append(f"its logs end {(runtime_ms - logged_ms) / 1000:.3g} s before it: {key} there are a mean")
-            found[key] = found[key] + np.diff(np.rint(np.cumsum(rest * late)).astype(np.int64), prepend=0)
+            by_second[key] = by_second[key] + np.diff(np.rint(np.cumsum(rest * late)).astype(np.int64), prepend=0)
             continue
         if not counted or abs(counted - total) > 0.05 * total:
             notes.append(f"its logs count {counted} {key}, its JSON {total}")
             continue
-        rising = np.rint(np.cumsum(found[key]) * (total / counted)).astype(np.int64)
-        found[key] = np.diff(rising, prepend=0)
+        rising = np.rint(np.cumsum(by_second[key]) * (total / counted)).astype(np.int64)
+        by_second[key] = np.diff(rising, prepend=0)
     return notes
 
 
 # ---- of a run folder
 
 
-def document(job: Job, t0_ns: int) -> bytes:
+def encoded(job: Job, t0_ns: int) -> bytes:
     """The content of NAME. t0_ns: the job's start on the run's axis."""
     sides = {
         direction: {
@@ -423,33 +427,35 @@ def document(job: Job, t0_ns: int) -> bytes:
 def content(folder: Path) -> dict:
     """NAME of a run folder, read. Raises LoadError."""
     try:
-        found = json.loads((folder / NAME).read_bytes())
+        document = json.loads((folder / NAME).read_bytes())
         whole = (
-            found["schema"] == SCHEMA and int(found["t0_ns"]) > 0 and 0 <= float(found["runtime_ms"]) < MOST_S * 1000
+            document["schema"] == SCHEMA
+            and int(document["t0_ns"]) > 0
+            and 0 <= float(document["runtime_ms"]) < MOST_S * 1000
         )
-        for side in found["sides"].values():
+        for side in document["sides"].values():
             counts = [side["ios"], side["bytes"], *(n for of in side["by_second"].values() for n in of)]
             counts += [n for of in side["bins"].values() for n in of.values()]
             whole &= all(type(n) is int and 0 <= n < 1 << 62 for n in counts)
             whole &= len({len(of) for of in side["by_second"].values()}) <= 1
-        if not whole or not {*found["sides"]} <= {*DIRECTIONS}:
+        if not whole or not {*document["sides"]} <= {*DIRECTIONS}:
             raise ValueError("other values than it was written with")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LoadError(f"an imported log in {folder / NAME}", str(error), "take it from a copy of the run") from error
-    return found
+    return document
 
 
-def counts(found: Mapping) -> dict[str, Any]:
+def counts(document: Mapping) -> dict[str, Any]:
     """Totals of content(): {"reads", "read_bytes", "writes", "written_bytes", "trims", "time_s"}."""
-    sides = {name: found["sides"].get(name) or {"ios": 0, "bytes": 0} for name in DIRECTIONS}
+    sides = {name: document["sides"].get(name) or {"ios": 0, "bytes": 0} for name in DIRECTIONS}
     out = {f"{name}s": side["ios"] for name, side in sides.items()}
     out |= {"read_bytes": sides["read"]["bytes"], "written_bytes": sides["write"]["bytes"]}
-    return out | {"time_s": float(found["runtime_ms"]) / 1000}
+    return out | {"time_s": float(document["runtime_ms"]) / 1000}
 
 
-def histogram(found: Mapping, kind: str, direction: str | None = None) -> np.ndarray:
+def histogram(document: Mapping, kind: str, direction: str | None = None) -> np.ndarray:
     """I/Os in each bin of "lat" or "clat", int64 (fiotext.BINS,); zeros unless all directions have it."""
-    sides = [side for name, side in found["sides"].items() if direction in (None, name) and side["ios"]]
+    sides = [side for name, side in document["sides"].items() if direction in (None, name) and side["ios"]]
     out = np.zeros(fiotext.BINS, np.int64)
     if sides and all(side["bins"].get(kind) for side in sides):
         for side in sides:
@@ -459,17 +465,18 @@ def histogram(found: Mapping, kind: str, direction: str | None = None) -> np.nda
 
 
 def load(folder: Path, direction: str | None = None) -> Seconds:
-    """The seconds of an imported log, as of fiolog.load(); `source` "totals" where the log has none, "foreign" else.
+    """The seconds of an imported log, as of fiolog.load(); `source` is "foreign", without seconds "totals".
+
     Raises LoadError."""
-    found = content(folder)
-    sides = {name: side for name, side in found["sides"].items() if direction in (None, name)}
-    runtime_ms = float(found["runtime_ms"])
+    document = content(folder)
+    sides = {name: side for name, side in document["sides"].items() if direction in (None, name)}
+    runtime_ms = float(document["runtime_ms"])
     n = max(1, -(-int(runtime_ms - fioseconds.TAIL_MS) // SECOND_MS))
     by_second = [side["by_second"] for side in sides.values() if side["ios"]]
     known = all("ios" in of for of in by_second)
 
     def whole(key: str) -> np.ndarray:
-        return np.sum([of[key] for of in by_second], axis=0, dtype=np.int64) if by_second else np.zeros(n, np.int64)
+        return np.array([of[key] for of in by_second] or [[0] * n], np.int64).sum(axis=0)
 
     n = max((len(of["ios"]) for of in by_second), default=n) if known else n
     ios = whole("ios") if known else np.zeros(n, np.int64)
@@ -483,7 +490,7 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
         "lat_sum_ns": None if None in sums else sum(sums),
         "slat_sum_ns": sum(side["slat_sum_ns"] or 0.0 for side in sides.values()),
         "directions": tuple(name for name in DIRECTIONS if (sides.get(name) or {}).get("ios")),
-        "cpu_percent": found["cpu_percent"],
+        "cpu_percent": document["cpu_percent"],
     }
     empty = fioseconds.quantiles(np.zeros((0, 3), np.int64), n)
     partial = runtime_ms < n * SECOND_MS - fioseconds.TAIL_MS
@@ -491,10 +498,10 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
     exact = known and all("bytes" in of for of in by_second)
     return replace(
         made,
-        t_ns=int(found["t0_ns"]) + np.arange(n, dtype=np.int64) * 10**9,
+        t_ns=int(document["t0_ns"]) + np.arange(n, dtype=np.int64) * 10**9,
         bw_bytes=whole("bytes") if exact else made.bw_bytes,
-        notes=tuple(map(str, found["notes"])),
-        start_error_ns=float(found["start_error_ns"]),
+        notes=tuple(map(str, document["notes"])),
+        start_error_ns=float(document["start_error_ns"]),
     )
 
 
@@ -506,4 +513,4 @@ def nothing(runtime_ms: int) -> Job:
 def write(folder: Path, job: Job, t0_ns: int) -> None:
     """Put a job into a run folder. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    files.write_atomically(folder / NAME, document(job, t0_ns))
+    files.write_atomically(folder / NAME, encoded(job, t0_ns))
