@@ -84,9 +84,9 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
 
 def _foreign_lat(data: RunData, folder: Path) -> None:
     """The histogram of all I/Os of an imported log: one document, at its end; of clat where fio kept none of lat."""
-    found = foreign.content(folder)
+    document = foreign.content(folder)
     for kind in ("lat", "clat"):
-        counts = foreign.histogram(found, kind)
+        counts = foreign.histogram(document, kind)
         if at := np.flatnonzero(counts).tolist():
             data.lat_t_s, data.documents_of = np.array([0.0, data.load_s]), kind
             data.lat_hist = np.stack([np.ones(len(at), np.int64), np.array(at), counts[at]], axis=1)

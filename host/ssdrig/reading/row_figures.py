@@ -257,23 +257,23 @@ def _recorded(row: "Row", folder: Path) -> None:
 
 
 def _foreign(row: "Row", of_io: dict, folder: Path) -> dict:
-    """What an imported log of fio has beside its counts: percentiles, reads and writes apart."""
-    found, data = foreign.content(folder), row.data
+    """The figures of an imported log of fio besides its counts: percentiles, reads and writes apart."""
+    document, data = foreign.content(folder), row.data
     assert data is not None
     out: dict[str, Any] = {"host_cpu_percent": data.totals.get("cpu_percent"), "errors": {}}
     if out["host_cpu_percent"] is None:
-        row.notes.append("host_cpu_percent: fio's JSON is missing, or does not say")
+        row.notes.append("host_cpu_percent: fio's JSON is missing, or has no CPU time")
     if of_io["lat_mean_us"] is None:
         row.notes.append("lat_mean_us: fio kept no latency with submission (lat)")
-    sides = {name: side for name, side in found["sides"].items() if name in directions.DIRECTIONS}
-    by_kind = {kind: {name: foreign.histogram(found, kind, name) for name in sides} for kind in ("lat", "clat")}
-    kind = next((kind for kind, each in by_kind.items() if any(counts.any() for counts in each.values())), None)
-    row.found = {"kind": "foreign", "source": found["source"], "jobs": found["jobs"], "percentiles_of": kind}
-    row.found |= foreign.counts(found)
+    sides = {name: side for name, side in document["sides"].items() if name in directions.DIRECTIONS}
+    by_kind = {kind: {name: foreign.histogram(document, kind, name) for name in sides} for kind in ("lat", "clat")}
+    kind = next((kind for kind, sides in by_kind.items() if any(counts.any() for counts in sides.values())), None)
+    row.found = {"kind": "foreign", "source": document["source"], "jobs": document["jobs"], "percentiles_of": kind}
+    row.found |= foreign.counts(document)
     if kind:
         row.found |= directions.figures(by_kind[kind], data.load_s, data.k)
     by_direction = by_kind["lat"]
-    row.lat = _cells(foreign.histogram(found, "lat"))
+    row.lat = _cells(foreign.histogram(document, "lat"))
     if len(row.lat):
         row.lat_of = {name: _cells(counts) for name, counts in by_direction.items()}
         out |= directions.figures(by_direction, data.load_s, data.k)

@@ -66,7 +66,7 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, Cells]]:
 
 
 def foreign_lines(rows: list[Row]) -> Iterator[tuple[str, str, Cells]]:
-    """lines_of() of imported steps. Percentiles are of what fio kept a histogram of."""
+    """lines_of() of imported steps."""
 
     def of(key: str, scale: float = 1.0, why: str = "") -> Cells:
         return [(None if (value := row.found.get(key)) is None else value / scale, why) for row in rows]
