@@ -27,7 +27,7 @@ EXACT = """
 publish/verdicts/acceptance: _scale, judged
 reading/below_second: parts_of, place
 reading/bursts: of
-reading/cuts: coverage, folders, trend
+reading/cuts: bound, coverage, folders, trend
 reading/directions: figures
 reading/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
 reading/fio: load_step, loader
