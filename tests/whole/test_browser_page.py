@@ -192,6 +192,12 @@ def test_a_drive_has_its_wear_and_its_runs(chromium, served):
     )  # all of it is left
     assert "Percentage used" in said and "Health ok" in said and "host written" in said
     assert chromium.complaints() == [] and fits(chromium)
+    for width, height in ((390, 844), (1400, 900)):  # its life is on the first screen
+        how = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        chromium.send("Emulation.setDeviceMetricsOverride", how)
+        used = "document.querySelector('#drive .meter').getBoundingClientRect()"
+        assert chromium.js(f"{used}.height > 0 && {used}.bottom + scrollY <= innerHeight")
+    chromium.send("Emulation.clearDeviceMetricsOverride")
 
 
 def test_the_first_page_lists_the_latest_runs_while_none_goes_on(chromium, tmp_path):

@@ -3,7 +3,19 @@ is loaded once; then only the window and the medium change. 6 and 24 runs, and a
 
 import pytest
 from browser import chromium  # noqa: F401  a fixture
-from page_cross import BARRIERS, CLICK, SHEET_PX, WIDTHS, folded, medium, misfits, off_scale_percent, placed, with_axe
+from page_cross import (
+    BARRIERS,
+    BELOW_FIRST_SCREEN,
+    CLICK,
+    SHEET_PX,
+    WIDTHS,
+    folded,
+    medium,
+    misfits,
+    off_scale_percent,
+    placed,
+    with_axe,
+)
 from test_report import READY
 from test_report_bars import BARS, check_scale
 from test_report_seen import page_of, runs_of, sized
@@ -36,6 +48,8 @@ def test_a_page_of_any_number_of_runs_at_any_size(chromium, runs, count):
     for i, width in enumerate((*WIDTHS, SHEET_PX)):
         paper = width == SHEET_PX
         placed(chromium, width, paper)
+        if not paper and count <= 2:
+            found["first screen", width] = chromium.js(BELOW_FIRST_SCREEN)
         if width == 1400 and count <= 2:
             found["fold"] = folded(chromium)
         for dark in ((False, True), (True, False))[i % 2]:  # each change draws all plots again
