@@ -33,9 +33,11 @@ from ssdrig.drive.wear import wa
 from ssdrig.meter.power import Closure
 from ssdrig.reading import table
 from ssdrig.reading.course import Course
+from ssdrig.reading.row import Table
 from ssdrig.reading.rundata import Rail, RunData
 from ssdrig.runs import integrity, journal, parts
 
+Whole = tuple[RunData, dict, dict | None]  # the run, its figures, and the document made of its table
 MAGIC = b"ssdrig summary 1\n"
 CODE = Path(__file__).parents[1]
 KINDS = {kind.__name__: kind for kind in (RunData, Rail, Closure, wa.WriteAmplification)}
@@ -49,20 +51,33 @@ WORTH_BYTES = {"fork": 10_000_000, "forkserver": 100_000_000}
 def load(run: Path) -> tuple[RunData, dict]:
     """made_of() the run, from a valid summary; otherwise it is made, and stored if the folder is
     writable. Raises what analysis.load() raises."""
-    return current(run) or _made(run)
+    return current(run) or _made(run, None)[:2]
 
 
 def current(run: Path) -> tuple[RunData, dict] | None:
     """The result of load(), from a valid summary; None: it must be made."""
+    stored = _stored(run)
+    return stored and stored[:2]
+
+
+def with_document(run: Path, document: Callable[[Table], dict]) -> Whole:
+    """load() of a run, and what `document` makes of its table, a JSON object, which the summary holds as well."""
+    stored = _stored(run)
+    return stored if stored and stored[2] is not None else _made(run, document)
+
+
+def _stored(run: Path) -> Whole | None:
+    """What a valid summary holds; its document is None where it was made without one."""
     if not (run / integrity.SUMMARY).is_file() or _stamps(run) is None:
         return None
     key = _key(run)
     return _read(run, key) if key else None
 
 
-def _made(run: Path) -> tuple[RunData, dict]:
+def _made(run: Path, document: Callable[[Table], dict] | None) -> Whole:
     before = _stamps(run)
-    result = made_of(table.in_full(run))
+    course = table.in_full(run)
+    result = (*made_of(course), document(course.table) if document else None)
     key = _key(run) if before else None
     if key and _stamps(run) == before:  # nothing wrote to it meanwhile
         _write(run, key, result)
@@ -127,7 +142,7 @@ def _key(run: Path) -> str | None:
     return digest.hexdigest()
 
 
-def _read(run: Path, key: str) -> tuple[RunData, dict] | None:
+def _read(run: Path, key: str) -> Whole | None:
     try:
         content = integrity.content(run / integrity.SUMMARY)
         body = content[len(MAGIC) + _SHA_BYTES :]
@@ -139,25 +154,30 @@ def _read(run: Path, key: str) -> tuple[RunData, dict] | None:
             return None
         arrays = integrity.arrays(packed, 2 * len(packed) + PACKED_BYTES)  # they are not compressed
         data, figures = _opened(head["values"], arrays)
+        document = head["document"]
     except Exception:  # correct sums prove nothing about their author: on any error the run itself is read
         return None
-    return (data, figures) if isinstance(data, RunData) and isinstance(figures, dict) else None
+    if not (isinstance(data, RunData) and isinstance(figures, dict) and isinstance(document, dict | None)):
+        return None
+    return data, figures, document
 
 
-def _write(run: Path, key: str, summary: tuple[RunData, dict]) -> None:
+def _write(run: Path, key: str, summary: Whole) -> None:
     """Does nothing where the folder takes no more."""
     with contextlib.suppress(OSError):
         body = sealed(key, summary)
         write_atomically(run / integrity.SUMMARY, MAGIC + hashlib.sha256(body).digest() + body, durable=False)
 
 
-def sealed(key: str, summary: tuple[RunData, dict]) -> bytes:
+def sealed(key: str, summary: Whole) -> bytes:
     """The content of a summary. Raises TypeError for a value of a kind that it does not know."""
     arrays: dict[str, np.ndarray] = {}
     packed = io.BytesIO()
-    values = _packed(list(summary), arrays)
+    *values, document = summary
+    values = _packed(values, arrays)
     np.savez(packed, allow_pickle=False, **arrays)
-    return json.dumps({"key": key, "values": values}).encode() + b"\n" + packed.getvalue()
+    head = {"key": key, "values": values, "document": document}
+    return json.dumps(head).encode() + b"\n" + packed.getvalue()
 
 
 def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -199,13 +219,17 @@ def _opened(value: Any, arrays) -> Any:
     return KINDS[kind](**{name: _opened(item, arrays) for name, item in content.items()})
 
 
-def of_folders(folders: list[Path]):
-    """load() of each folder, in order; large ones on all cores."""
+def of_folders(folders: list[Path], document: Callable[[Table], dict] | None = None):
+    """load() of each folder, in order, or with_document(); large ones on all cores."""
     prctl.small_pages()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-        known = list(threads.map(current, folders))
-    made = of_each(load, [folder for folder, summary in zip(folders, known, strict=True) if summary is None])
-    yield from (summary or next(made) for summary in known)
+        known = list(threads.map(_stored, folders))
+    if document:
+        known = [stored if stored and stored[2] is not None else None for stored in known]
+    how = functools.partial(with_document, document=document) if document else load
+    made = of_each(how, [folder for folder, stored in zip(folders, known, strict=True) if stored is None])
+    size = 3 if document else 2
+    yield from (stored[:size] if stored else next(made) for stored in known)
 
 
 def of_each(function: Callable, folders: list[Path]) -> Iterator:

@@ -122,14 +122,19 @@ def _made(args, show: Progress) -> Path:
     own_views = any(of_plan(folder) for folder in folders)
     loads: list[tuple[RunData, dict]] = []
     tables: list[Table] = []
+    made_of: list[dict] = []  # the document of each run
     if own_views and not args.samples:
         tables = [table.load(folder, more=more) for folder in folders]
     else:
         in_full = args.samples or args.csv or more
-        read = _in_full(folders, args.samples, more) if in_full else summary.of_folders(folders)
-        for i, (data, figures, *table_of) in enumerate(read):
+        as_document = documents.of_table if args.json or len(folders) == 1 else None
+        read = _in_full(folders, args.samples, more) if in_full else summary.of_folders(folders, as_document)
+        for i, (data, figures, *more_of) in enumerate(read):
             loads.append((data, figures))
-            tables += table_of
+            if in_full:
+                tables += more_of
+            else:
+                made_of += more_of
             if len(folders) > 1:
                 show.show(f"report: {i + 1} of {len(folders)} runs read")
     if own_views:
@@ -146,7 +151,7 @@ def _made(args, show: Progress) -> Path:
         show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
         return out
     if loads and (args.json or len(folders) == 1):
-        figures_of = [
+        figures_of = made_of or [
             documents.of_table(run) for run in tables or (table.load(folder, more=more) for folder in folders)
         ]
     _printed(figures_of, args)
