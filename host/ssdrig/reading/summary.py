@@ -67,7 +67,7 @@ def with_document(run: Path, document: Callable[[Table], dict]) -> Whole:
 
 
 def _stored(run: Path) -> Whole | None:
-    """What a valid summary holds; its document is None where it was made without one."""
+    """What a valid summary holds; its document may be missing: None."""
     if not (run / integrity.SUMMARY).is_file() or _stamps(run) is None:
         return None
     key = _key(run)
