@@ -429,7 +429,47 @@ def test_stranger_in_the_same_enclosure_is_refused_where_no_mark_tells(tree):
                 held.prove()
 
 
-@pytest.mark.parametrize("page, source", [("OWN0001", "drive"), ("MSFT30012345678", "enclosure"), ("", "enclosure")])
+WWNS_OF_BRIDGES = ("naa.5000000000000001", "naa.3000000000000000", "eui.0000000001000000", "eui.0000000000000001")
+WWNS_OF_DISKS = ("naa.5002538e00000001", "naa.3000c500a0b1c2d3", "eui.0025385b71b00001")
+WWNS_OF_DISKS += (f"eui.{16 * '0'}8ce38e03009a1f01",)
+WWNS_OF_DISKS += ("uuid.11111111-2222-3333-4444-555555555555", "naa.60014050001a2b3c4d5e6f7081920a1b")
+
+
+@pytest.mark.parametrize("wwn", [*WWNS_OF_BRIDGES, ""])
+def test_stranger_behind_a_bridge_with_a_constant_wwn_is_refused_where_no_mark_tells(tree, wwn):
+    docked(tree, "sdd", 0, wwn=wwn)
+    with held_at(tree, "sdd") as held:
+        tree.remove("sdd")
+        docked(tree, "sdd", 0, wwn=wwn)
+        held.recheck()
+        with pytest.raises(ExchangedDrive):
+            held.prove()
+
+
+@pytest.mark.parametrize("wwn", [*WWNS_OF_BRIDGES, *WWNS_OF_DISKS])
+def test_wwn_is_the_units_own_only_with_a_makers_number(wwn):
+    assert identity.own_wwn(a_drive(wwn=wwn)) == (wwn if wwn in WWNS_OF_DISKS else "")
+
+
+def test_disk_that_is_exchanged_behind_a_bridge_that_stays_is_asked_again(tree, monkeypatch):
+    """The bridge keeps the kernel's disk, its name and its diskseq."""
+    docked(tree, "sdd", 0)
+    own = [identify_page("BAYA0001", "F1", "Disk A")[60:572]]
+    monkeypatch.setattr(inventory, "_ata_asked", lambda *_: own[0])
+    monkeypatch.setattr(inventory, "_asked", lambda name, *_: inventory.data(f"/dev/{name}", 8, 48, "7"))
+    assert by_name(tree, "sdd").serial == by_name(tree, "sdd").serial == "BAYA0001"
+    with held_at(tree, "sdd") as held:
+        held.recheck()
+        own[0] = identify_page("STRANGER1", "F1", "Disk A")[60:572]
+        with pytest.raises(ExchangedDrive):
+            held.recheck()
+
+
+PAGES = [("OWN0001", "drive"), ("MSFT30012345678", "enclosure"), ("", "enclosure")]
+PAGES += [("MSFT30012345", "enclosure"), ("00MSFT30012345678", "enclosure"), ("30012345678 ", "enclosure")]
+
+
+@pytest.mark.parametrize("page, source", PAGES)
 def test_page_80h_is_the_disks_own_unless_it_repeats_the_enclosures(tree, page, source):
     docked(tree, "sdd", 0, serial=page)
     assert by_name(tree, "sdd").serial_source == source

@@ -250,6 +250,26 @@ def test_a_by_id_link_of_what_is_no_drive(bench):
         find("/dev/disk/by-id/broken", bench.root)
 
 
+def test_link_that_udev_gives_to_any_namespace_of_a_drive_names_none(tree):
+    """nvme-MODEL_SERIAL is overridden by each namespace that appears (systemd, 60-persistent-storage.rules)."""
+    tree.nvme(0)
+    any_of_them = tree.by_id("nvme-Samsung_S6Z1NX0W100001", "nvme0n1")
+    tree.partition("nvme0n1", 1)
+    tree.by_id("nvme-Samsung_S6Z1NX0W100001-part1", "nvme0n1p1")
+    first = tree.by_id("nvme-Samsung_S6Z1NX0W100001_1", "nvme0n1")
+    assert find(any_of_them, tree.root).name == "nvme0n1" and all_drives(tree.root)[0].by_id == any_of_them
+    tree.nvme(0, nsid=2)
+    second = tree.by_id("nvme-Samsung_S6Z1NX0W100001_2", "nvme0n2")
+    by_number = tree.by_id("nvme-eui.0025385b71b00002", "nvme0n2")
+    for target in ("nvme0n1", "nvme0n2"):
+        tree.by_id("nvme-Samsung_S6Z1NX0W100001", target)
+        with pytest.raises(UsageError, match=f"{first}.*{second}"):
+            find(any_of_them, tree.root)
+        assert [drive.by_id for drive in all_drives(tree.root)] == [first, second]
+    assert find(first, tree.root).name == "nvme0n1"
+    assert find(second, tree.root).name == find(by_number, tree.root).name == "nvme0n2"
+
+
 def test_two_disks_of_one_serial_need_their_by_id_path(bench):
     bench.sata("sdb", port=2, serial="S3Z9NB0K100001", model="Other")
     link = bench.by_id("ata-Other", "sdb")

@@ -206,6 +206,7 @@ class Held:
 
         Raises UnsafeTarget when the drive is gone, has another name now, or when what came back is in use,
         ExchangedDrive when another one is at its node and it is nowhere, or when two disks may be meant."""
+        inventory.forget(self.drive.node)  # its bridge stays when a disk is exchanged
         now = self._now(inventory.all_drives(self.root), follow)
         if (
             (now.major, now.minor) != (self.drive.major, self.drive.minor)
@@ -270,7 +271,8 @@ class Held:
         nothing is read. Raises ExchangedDrive if no mark is present, and for an unmarked disk that is only identified
         by its enclosure's serial."""
         marks = {at: content for at, content in self._marks.items() if _is_mark(content)}
-        if self._was_away and not marks and self.drive.serial_source == identity.ENCLOSURE and not self.drive.wwn:
+        own_wwn = identity.own_wwn(self.drive)
+        if self._was_away and not marks and self.drive.serial_source == identity.ENCLOSURE and not own_wwn:
             raise ExchangedDrive(
                 f"a fact or a mark of {_title(self.drive)} itself",
                 "the enclosure's serial alone, after an absence: any disk in it has that",

@@ -18,6 +18,8 @@ SHORT = 4  # characters of such a pattern, and the least that count as a sequenc
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # The characters that come next where someone counts: in decimal, hexadecimal or through the alphabet, and round again.
 AFTER: dict[str, str] = {**dict(zip(DIGITS, DIGITS[1:], strict=False)), "9": "A0", "0": "1A", "F": "G0", "Z": "A0"}
+NGUID_DIGITS = 32  # of the 16 bytes that have the OUI in their second half
+NAA_WITH_OUI = ("5", "6")  # first digit of a WWN, after which the maker's number comes
 # Words in place of a serial that was never set, without blanks and punctuation.
 NO_SERIAL = {
     "NA",
@@ -143,6 +145,20 @@ def placeholder(serial: str) -> bool:
     return any(_counts(plain[::n]) for n in (1, 2) if plain == "".join(c * n for c in plain[::n])[: len(plain)])
 
 
+def own_wwn(drive: Identity) -> str:
+    """The WWN where a maker may have given it to one unit; "" for one that a bridge shows for any disk in it, such as
+    naa.5000000000000001 or eui.0000000001000000: a pattern, or without its maker's number (OUI). Places of the OUI:
+    SPC-4 7.8.6.5 and 7.8.6.6; NVM Express Base Specification 2.0, 4.5.2."""
+    kind, _, number = drive.wwn.partition(".")
+    if kind == "eui":
+        oui = number[16:22] if len(number) == NGUID_DIGITS else number[:6]
+    elif kind == "naa":
+        oui = number[1:7] if number[:1] in NAA_WITH_OUI else number[1:]
+    else:
+        oui = "none"
+    return "" if placeholder(number) or not oui.strip("0") else drive.wwn
+
+
 def _masked(serial: str) -> bool:
     longest = max((len(run) for run in re.findall(r"X+|\*+|#+|\?+", serial)), default=0)
     return longest >= max(SHORT, len(serial.strip()) / 2)
@@ -187,7 +203,7 @@ def paths_of_one(one: Identity, other: Identity) -> bool:
     """Whether they are provably two paths to one unit: all facts and the WWN are equal, and NVMe shows them below one
     subsystem, multipathd has joined them, or they are SCSI disks behind different ports of a transport that has more
     than one."""
-    if not one.wwn or compare(one, other).kind != SAME or placeholder(one.wwn.partition(".")[2]):
+    if not own_wwn(one) or compare(one, other).kind != SAME:
         return False
     if one.multipath and one.multipath == other.multipath:
         return True

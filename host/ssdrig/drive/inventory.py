@@ -18,7 +18,7 @@ from typing import Any
 
 from ssdrig.base.errors import UsageError
 from ssdrig.base.system import fcntl
-from ssdrig.drive.identity import DRIVE, ENCLOSURE, IDENTIFY, Identity, twins
+from ssdrig.drive.identity import DRIVE, ENCLOSURE, IDENTIFY, Identity, one_namespace_each, twins
 from ssdrig.drive.sysfs import (
     clean,
     device_number,
@@ -85,6 +85,12 @@ def data(node: str, major: int, minor: int, appearance: str) -> bytes:
     answer = _ata_asked(node, major, minor)
     _answers[node, major, minor, appearance] = time.monotonic(), answer
     return answer
+
+
+def forget(node: str) -> None:
+    """Have the disk at a node asked for its IDENTIFY data again, if it had answered."""
+    for asked in [key for key, (_, answer) in _answers.items() if key[0] == node and answer]:
+        del _answers[asked]
 
 
 def _ata_asked(node: str, major: int, minor: int) -> bytes:
@@ -164,7 +170,9 @@ NOT_A_DRIVE = {
     "nullb": "null block device",
     "mtdblock": "raw flash",
 }
+SHORTEST = 6  # part of a serial that is not in another one by chance
 CONTROLLER = re.compile(r"nvme\d+$")
+NAMESPACE = re.compile(r"(nvme\d+)n\d+")
 HIDDEN_PATH = re.compile(r"nvme\d+c\d+n\d+$")  # one path of a multipath namespace; the namespace itself is nvme0n1
 # Which of a disk's links is shown: those that read "model_serial" first, numbers only when there is nothing better.
 LINK_ORDER = ("ata-", "nvme-", "usb-", "scsi-", "virtio-", "mmc-")
@@ -412,7 +420,7 @@ def _scsi(block_folder: str, chain: list[str], udev: dict, ask: Callable[[], byt
         megabit = number(usb, "speed")
         link = "" if not megabit else f"USB {megabit // 1000} Gb/s" if megabit >= 1000 else f"USB {megabit} Mb/s"
         enclosure = text(usb, "serial")
-        own = identify.get("serial") or (out["serial"] if out["serial"] != enclosure else "")
+        own = identify.get("serial") or ("" if _same_number(out["serial"], enclosure) else out["serial"])
         return out | {
             "interface": "USB",
             "link": link,
@@ -434,6 +442,12 @@ def _scsi(block_folder: str, chain: list[str], udev: dict, ask: Callable[[], byt
 def _page_80h(page: bytes) -> str:
     """Unit serial number (SPC-4 7.8.14)."""
     return clean(page[4 : 4 + int.from_bytes(page[2:4], "big")]) if len(page) > 4 and page[1] == 0x80 else ""
+
+
+def _same_number(page: str, enclosure: str) -> bool:
+    """Whether page 80h repeats the serial of the USB device, as a whole or cut off, or padded with zeros or blanks."""
+    one, other = (re.sub(r"[^0-9A-Z]", "", serial.upper()).lstrip("0") for serial in (page, enclosure))
+    return one == other or min(len(one), len(other)) >= SHORTEST and (one in other or other in one)
 
 
 def number_at_end(address: str) -> int | None:
@@ -504,11 +518,16 @@ def _links_of_disks(root) -> dict[str, str]:
     for link in listing(within(root, BY_ID)):
         out.setdefault(os.path.basename(real(within(root, BY_ID, link))), []).append(link)
 
-    def rank(link):
-        kind = next((i for i, prefix in enumerate(LINK_ORDER) if link.startswith(prefix)), len(LINK_ORDER))
-        return link.startswith(NUMBER_LINKS), kind, len(link), link
+    controllers = [match[1] for name in out if (match := NAMESPACE.fullmatch(name))]
 
-    return {name: f"{BY_ID}/{min(links, key=rank)}" for name, links in out.items()}
+    def rank(name: str, link: str):
+        kind = next((i for i, prefix in enumerate(LINK_ORDER) if link.startswith(prefix)), len(LINK_ORDER))
+        nsid = number(within(root, "sys/block", name), "nsid")
+        match = NAMESPACE.fullmatch(name)
+        shared = match is not None and controllers.count(match[1]) > 1 and not _of_namespace(link, nsid)
+        return shared, link.startswith(NUMBER_LINKS), kind, len(link), link
+
+    return {name: f"{BY_ID}/{min(links, key=lambda link: rank(name, link))}" for name, links in out.items()}
 
 
 def _by_link(path: str, drives: list[Drive], root) -> Drive:
@@ -522,7 +541,19 @@ def _by_link(path: str, drives: list[Drive], root) -> Drive:
         raise UsageError("a by-id link of a whole disk", f"{path}: {why}", f"choose one: {_choice(drives)}")
     if disk != name:
         raise UsageError("a whole disk", f"{path}, a partition", f"if you mean its whole disk, use {_best_name(drive)}")
+    others = [other for other in drives if one_namespace_each(drive, other)]
+    if others and not _of_namespace(os.path.basename(path), drive.nsid):
+        at = lambda disk: natural_order(disk.name)  # udev gives it to one of them, whichever came last
+        seen = f"{path}, a link of any namespace of this drive"
+        raise UsageError(
+            "a by-id link of one namespace", seen, f"choose one: {_choice(sorted([drive, *others], key=at))}"
+        )
     return drive
+
+
+def _of_namespace(link: str, nsid: int | None) -> bool:
+    """Whether a by-id link of an NVMe drive is that of one namespace."""
+    return link.startswith(NUMBER_LINKS) or link.endswith(f"_{nsid}")
 
 
 def _whole_disk(name: str, root) -> str | None:
