@@ -1,10 +1,12 @@
 """The options of `run retention write|verify`: what they become, and what is refused before anything starts."""
 
 import argparse
+import os
 
 import pytest
 
 from ssdrig.base.errors import UsageError
+from ssdrig.retention import verifying
 from ssdrig.run import keeping, options, prepare
 
 DRIVE = {
@@ -72,3 +74,20 @@ def test_writing_asks_for_consent_and_verifying_does_not():
         of("retention-verify", celsius="25", storage="log.csv")
     with pytest.raises(UsageError, match="a number for celsius"):
         of("retention-verify", celsius="warm")
+
+
+@pytest.mark.parametrize("what", ["pipe", "device", "folder", "too long", "missing"])
+def test_manifest_and_log_of_another_place_are_files_of_their_size(tmp_path, what):
+    """A manifest may come with a run folder that was received: a pipe would be waited for, a device never ends."""
+    for name in ("manifest.json", "storage.log"):
+        path = tmp_path / name
+        make = {"pipe": os.mkfifo, "folder": os.mkdir, "device": lambda path: path.symlink_to("/dev/zero")}
+        if what == "too long":
+            path.touch()
+            os.truncate(path, 10 << 30)
+        elif what in make:
+            make[what](path)
+    with pytest.raises(UsageError):
+        verifying.given_file({"manifest": str(tmp_path / "manifest.json")})
+    with pytest.raises(UsageError):
+        verifying.given_log({"storage": str(tmp_path / "storage.log")}, None)

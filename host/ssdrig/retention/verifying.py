@@ -14,7 +14,7 @@ from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, reading, storage
 from ssdrig.retention.at_work import POLL_S, THERE_S, AtWork, at_work, deltas
 from ssdrig.retention.manifest import FOLDER, utc_s
-from ssdrig.runs import journal
+from ssdrig.runs import integrity, journal
 
 OFF_S = 1.0  # of a drive whose power is given under the meter
 
@@ -28,7 +28,7 @@ def given_log(keys, off_hours: float | None) -> storage.Log | None:
     """The storage that the plan states, or None. Raises UsageError."""
     if keys["storage"] != NONE:
         try:
-            text = Path(keys["storage"]).read_text()
+            text = integrity.content(keys["storage"]).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError("a log of temperatures", f"{keys['storage']}: {error}", "correct --storage") from error
         return storage.parse(text, keys["storage"])
@@ -43,7 +43,7 @@ def given_file(keys) -> bytes | None:
     if keys["manifest"] == NONE:
         return None
     try:
-        return Path(keys["manifest"]).read_bytes()
+        return integrity.content(keys["manifest"])
     except OSError as error:
         raise UsageError("a manifest", f"{keys['manifest']}: {error.strerror}", "correct --manifest") from error
 

@@ -60,7 +60,7 @@ class Check(NamedTuple):
 
 def folder() -> Path:
     """Where the certificates are kept."""
-    return Path(os.environ.get("XDG_STATE_HOME") or owner.home() / ".local/state") / "ssdrig" / "doctor"
+    return owner.base("XDG_STATE_HOME", ".local/state") / "ssdrig" / "doctor"
 
 
 def made(
