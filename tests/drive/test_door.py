@@ -554,6 +554,9 @@ NAMES = {
     "commands/watch.py": "reads SMART; words for people",
     "run/record.py": "words for people: which disk holds the run folder",
     "run/fleet.py": "words for people",
+    "run/cutting.py": "words for people: which other disk a switch feeds",
+    "drive/slot.py": "words for people: which disk is in the slot of the drive",
+    "powerloss/campaign.py": "words for people: which other disk lost its power",
 }
 DOORS = ("held.path", "held.controller")
 HOST = Path(cli.__file__).parent

@@ -223,6 +223,35 @@ def test_drive_beside_the_slot_is_no_stranger(tree):
     own.refuse_stranger()
 
 
+@pytest.mark.parametrize("kind", ["sata", "usb"])
+def test_stranger_at_the_port_with_the_drives_name_is_not_dropped(tree, kind):
+    """A name that is free is the next disk's."""
+    plug = {"sata": tree.sata, "usb": tree.usb}[kind]
+    plug("sdb", serial="OURS0001", port=1)
+    kernel = Kernel(tree, "sdb", lambda: None)
+    it = kernel.slot("sdb")
+    it.away()
+    tree.remove("sdb")
+    plug("sdb", serial="STRANGER", port=1)
+    it.look()
+    with pytest.raises(ExchangedDrive):
+        it.drop()
+    kernel.s = slot.STALE_S
+    with pytest.raises(ExchangedDrive):
+        it.look()
+    assert not [file for file, _ in kernel.written if file.endswith(("delete", "authorized"))]
+
+
+def test_drive_whose_facts_are_not_read_yet_is_dropped(tree):
+    """It is there again, and its medium is not: what is stale."""
+    tree.sata("sdb", serial="OURS0001", port=1)
+    it = Kernel(tree, "sdb", lambda: None).slot("sdb")
+    tree.remove("sdb")
+    tree.sata("sdb", serial="", size_bytes=0, port=1)
+    it.drop()
+    assert it.dropped
+
+
 def test_without_rights_or_files_a_slot_is_refused_before_any_cut(tree, monkeypatch):
     tree.nvme(0)
     drive = of(tree, "nvme0n1")
@@ -328,3 +357,44 @@ def test_refusal_of_the_kernel_is_an_error_and_a_vanished_file_is_none(tree):
         it.drop()
     it.drop()
     assert errors == []
+
+
+# --- other disks, whose power is not to be cut
+
+
+@pytest.fixture
+def company(tree):
+    """A drive under test, nvme0n1, its other namespace, and three disks beside it."""
+    tree.nvme(0)
+    tree.nvme(0, nsid=2)
+    tree.nvme(1, serial="NEIGHBOUR1")
+    tree.sata("sda", serial="NEIGHBOUR2", port=1)
+    tree.usb("sdb", serial="NEIGHBOUR3", port=2)
+    tree.usb("sdc", serial="", size_bytes=0, port=3, host=8)  # a card reader without a card
+    return tree
+
+
+def test_other_disks_are_those_with_a_medium_that_are_not_the_drives(company):
+    assert [disk.name for disk in slot.bystanders(of(company, "nvme0n1"), company.root)] == ["sda", "sdb", "nvme1n1"]
+
+
+WENT = [("nvme1n1", 0, 1), ("sda", 1, 1), ("sda", 0, 1), ("sdb", 1, 1), ("sdb", 0, 0)]
+
+
+@pytest.mark.parametrize("name, back, lost", WENT)
+@pytest.mark.parametrize("held", [False, True])
+def test_disk_that_went_with_the_drive_is_seen(company, monkeypatch, name, back, lost, held):
+    """A USB disk that stays away may have been unplugged; a disk that another ssdrig holds has cuts of its own."""
+    drive = of(company, "nvme0n1")
+    before = slot.bystanders(drive, company.root)
+    assert slot.went(before, slot.bystanders(drive, company.root), company.root) == []
+    company.remove(name)
+    company.remove("nvme0n1")
+    if back:
+        (company.sata if name == "sda" else company.usb)(
+            name, serial=next(disk.serial for disk in before if disk.name == name), port=back + (name == "sdb")
+        )
+    if held:
+        monkeypatch.setattr(slot.guard, "busy", lambda serial, root: True)
+    gone = slot.went(before, slot.bystanders(drive, company.root), company.root)
+    assert [disk.name for disk in gone] == [name] * lost * (not held)

@@ -364,11 +364,11 @@ def test_dry_run_says_what_is_made_and_where(monkeypatch):
     monkeypatch.setattr(filesystems, "which", lambda program: program)
     monkeypatch.setattr(filesystems, "known", lambda kind, root: True)
     monkeypatch.setattr(filesystems.os.path, "exists", lambda path: True)
-    drive, args = SimpleNamespace(capacity_bytes=1 << 40), SimpleNamespace(plp_claimed=False)
+    drive = SimpleNamespace(capacity_bytes=1 << 40)
     for asked, lines in (("none", 0), ("ext4 xfs:noatime", 1)):
         said: list[str] = []
         act = SimpleNamespace(do="cuts", keys={"filesystems": cut_filesystems.parse(asked)})
-        cutting.describe(drive, args, [act], said.append)
+        cutting.describe(drive, False, None, [act], said.append)
         about = [line for line in said if line.startswith("file systems")]
         assert len(about) == lines and all("ext4, xfs (noatime), 512 MiB" in line for line in about)
 

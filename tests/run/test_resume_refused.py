@@ -7,15 +7,17 @@ from dataclasses import replace
 from types import SimpleNamespace
 from unittest import mock
 
+import folder_fuzz
 import pytest
 from drives import a_drive
 from killed_runs import DRIVE, PLAN, UNIT, asked, killed, story  # noqa: F401  fixture
 from small_plans import FILLED
 
-from ssdrig.base.errors import JournalError, UsageError
+from ssdrig import cli
+from ssdrig.base.errors import JournalError, UnsafeTarget, UsageError
 from ssdrig.plan import expand, grammar, kinds
 from ssdrig.plan.state import UNKNOWN
-from ssdrig.run import able, cut_short, prepare, resume
+from ssdrig.run import able, cut_short, cutting, prepare, resume
 from ssdrig.runs import journal, parts
 
 
@@ -170,3 +172,18 @@ def test_a_real_run_is_refused_without_its_rig_before_the_drive_is_asked(story, 
     args = SimpleNamespace(drive=None, rig=None, without_rig=False, power_off=None)
     with pytest.raises(UsageError, match="no --rig"):
         resume._on_real(replace(found, parts=[(part, [])]), args, None, None, None)
+
+
+def test_resumed_campaign_is_refused_by_slot_and_switch_as_a_new_one(tmp_path, monkeypatch):
+    """The drive may be in another slot by now."""
+    run, asked = folder_fuzz.folder_of("real-cut", tmp_path), []
+
+    def describe(drive, plp_claimed, commands, acts, say):
+        asked.append((drive.serial, commands, [act.do for act in acts if act.do == "cuts"]))
+        raise UnsafeTarget("a slot that gives the drive back", "none", "use another")
+
+    words = ["resume", str(run), *folder_fuzz.GIVEN["real-cut"], "--quiet"]
+    with folder_fuzz.stubbed(monkeypatch, []):
+        monkeypatch.setattr(cutting, "describe", describe)
+        assert {cli.main([*words, *more]) for more in ([], ["--dry-run"])} == {UnsafeTarget.exit_code}
+    assert asked == 2 * [("REAL1", ("typed off", "typed on"), ["cuts"])]

@@ -254,6 +254,10 @@ def stubbed(monkeypatch, found: list):
             found.append(("consent", (serial, purge)))
         raise Started
 
+    def described(drive, claimed, commands, acts, say):
+        if commands not in (None, (TYPED["power_off"], TYPED["power_on"])):
+            found.append(("the switch of a drive", commands))
+
     def virtual(preset, **how):
         kept = how.get("kept")
         if kept is not None and not os.path.realpath(kept).startswith(_inside + "/"):
@@ -264,6 +268,7 @@ def stubbed(monkeypatch, found: list):
         return inventory.Drive(**{key: REAL[key] for key in inventory.Drive.__dataclass_fields__})
 
     monkeypatch.setattr(cutting, "server", server)
+    monkeypatch.setattr(cutting, "describe", described)
     monkeypatch.setattr(bench, "real", real)
     monkeypatch.setattr(virtual_bench, "start", virtual)
     monkeypatch.setattr(inventory, "find", drive_of)

@@ -4,8 +4,10 @@ import argparse
 import os
 
 import pytest
+from disktree import DiskTree
 
-from ssdrig.base.errors import RigError, ToolMissing, UsageError
+from ssdrig.base.errors import RigError, ToolMissing, UnsafeTarget, UsageError
+from ssdrig.drive.inventory import all_drives
 from ssdrig.powerloss.supply import SwitchSupply
 from ssdrig.run import cutting
 from ssdrig.switch import slot, switch, usb
@@ -92,3 +94,69 @@ def test_a_switch_is_short_for_both_commands(hub):
     args.power_on = "true"
     with pytest.raises(UsageError):
         cutting.check(args)
+
+
+SHELL = "uhubctl -l 1-1 -p 4 -a off"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return DiskTree(tmp_path)
+
+
+def refused(tree, name, url):
+    """The refusal of this switch for a disk, "" for none."""
+    drive = next(disk for disk in all_drives(tree.root) if disk.name == name)
+    try:
+        cutting.refuse_switch(drive, (url, url), tree.root)
+    except UnsafeTarget as error:
+        return error.seen
+    return ""
+
+
+def in_slot(tree, slot_name, index):
+    """The PCIe drive of this index, in a slot with a switch."""
+    pci = f"sys/devices/pci0000:00/0000:00:06.0/0000:0{index + 1}:00.0"
+    tree.link(f"sys/bus/pci/devices/0000:0{index + 1}:00.0", pci)
+    tree.write(f"sys/bus/pci/slots/{slot_name}/address", f"0000:0{index + 1}:00\n")
+
+
+def test_slot_of_another_disk_is_refused_and_the_drives_own_is_not(tree):
+    tree.nvme(0)
+    tree.nvme(0, nsid=2)
+    tree.nvme(1, serial="OTHER0001", model="OTHER DRIVE")
+    for index in (0, 1):
+        in_slot(tree, index + 3, index)
+    tree.write("sys/bus/pci/slots/9/address", "0000:09:00\n")  # empty
+    assert refused(tree, "nvme0n1", "slot:3") == refused(tree, "nvme1n1", "slot:4") == ""
+    assert "OTHER DRIVE" in refused(tree, "nvme0n1", "slot:4")
+    assert refused(tree, "nvme0n1", "slot:9") == ""  # nothing loses its power: the first cut shows it
+    tree.link("sys/bus/pci/devices/0000:08:00.0", "sys/devices/pci0000:00/0000:08:00.0")
+    (tree.root / "sys/devices/pci0000:00/0000:08:00.0").mkdir()
+    tree.write("sys/bus/pci/slots/8/address", "0000:08:00\n")  # a network card
+    assert "slot:8" in refused(tree, "nvme0n1", "slot:8")
+    assert refused(tree, "nvme0n1", SHELL) == ""
+
+
+def test_slot_with_a_carrier_of_several_drives_is_refused(tree):
+    for index in (0, 1):
+        tree.nvme(index, serial=f"S{index}00001", eui=None if index else "0025385b71b00001")
+    tree.link("sys/bus/pci/devices/0000:00:06.0", "sys/devices/pci0000:00/0000:00:06.0")  # its bridge
+    tree.write("sys/bus/pci/slots/1/address", "0000:00:06\n")
+    assert "nvme1n1" in refused(tree, "nvme0n1", "slot:1")
+
+
+def test_port_of_a_hub_that_feeds_another_disk_is_refused(tree):
+    """On its USB 2 or its USB 3 side, or below a hub at the port."""
+    tree.usb("sdb", serial="OURS0001", port=1, host=6)
+    tree.usb("sdc", serial="OTHER001", port=2, host=7)
+    hub = "sys/devices/pci0000:00/0000:00:14.0/usb2"
+    for number in (1, 2, 3):
+        (tree.root / f"sys/bus/usb/devices/2-0:1.0/usb2-port{number}").mkdir(parents=True)
+    for number in (1, 2):
+        tree.link(f"sys/bus/usb/devices/2-0:1.0/usb2-port{number}/device", f"{hub}/2-{number}")
+    (tree.root / "sys/bus/usb/devices/1-0:1.0/usb1-port5").mkdir(parents=True)
+    tree.link("sys/bus/usb/devices/1-0:1.0/usb1-port5/peer", "sys/bus/usb/devices/2-0:1.0/usb2-port2")
+    assert refused(tree, "sdb", "usb:2-1") == refused(tree, "sdb", "usb:2-3") == refused(tree, "sdb", "usb:7-7.1") == ""
+    for url in ("usb:2-2", "usb:1-5"):
+        assert "sdc" in refused(tree, "sdb", url) and refused(tree, "sdc", url) == ""

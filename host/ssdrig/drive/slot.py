@@ -8,12 +8,12 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ssdrig.base.errors import DriveError, ExchangedDrive, UnsafeTarget, words_of
 from ssdrig.base.terminal import printable
-from ssdrig.drive import inventory, sysfs
+from ssdrig.drive import guard, identity, inventory, sysfs
 from ssdrig.drive.inventory import CONTROLLER, Drive
 
 PCIE, SCSI, USB, FABRIC, FIXED = "PCIe", "SCSI", "USB", "fabric", "fixed"
@@ -233,6 +233,7 @@ class Slot:
         if strange := [serial for serial in serials if serial != self.drive.serial]:
             seen = f"serial {', '.join(map(printable, strange))}"
             raise ExchangedDrive(f"drive {printable(self.drive.serial)} in its slot", seen, PUT_BACK)
+        self.refuse_stranger()  # which may have this drive's name
         for file, content in self.place.drops:
             self._do(file, content)
         self.dropped = True
@@ -303,6 +304,33 @@ def _lost(config: str) -> bool:
     except OSError:
         return not os.path.exists(config)
     return head[:4] == GONE or len(head) == HEAD_BYTES and not head[4] & MEMORY
+
+
+def disks_at(folders: Sequence[str], root: str | os.PathLike = "/") -> list[Drive]:
+    """The disks of these devices of sysfs (Place.devices), and of all that hangs below them."""
+    if not folders:
+        return []
+    below = tuple(folder + os.sep for folder in folders)
+    return [
+        disk
+        for disk in inventory.all_drives(root)
+        if any(f"{device}{os.sep}".startswith(below) for device in of(disk, root).devices)
+    ]
+
+
+def bystanders(drive: Drive, root: str | os.PathLike = "/") -> list[Drive]:
+    """The disks with a medium that are neither this drive nor a namespace or a path of it."""
+    own = lambda disk: disk.name == drive.name or (disk.unit or None) == drive.unit or (disk.key or None) == drive.key
+    return [disk for disk in inventory.all_drives(root) if disk.capacity_bytes and not own(disk)]
+
+
+def went(before: Sequence[Drive], now: Sequence[Drive], root: str | os.PathLike = "/") -> list[Drive]:
+    """The disks that are gone, or have appeared again (diskseq). Left out are a USB disk that is gone and stays so, as
+    it may have been unplugged, and a disk whose power another ssdrig may have taken."""
+    stayed = {(disk.name, disk.diskseq) for disk in now}
+    lost = [disk for disk in before if (disk.name, disk.diskseq) not in stayed]
+    again = lambda disk: any(identity.compare(disk, other).kind == identity.SAME for other in now)
+    return [disk for disk in lost if not guard.busy(disk.serial, root) and (disk.interface != "USB" or again(disk))]
 
 
 def _serials(device: str) -> list[str]:

@@ -41,8 +41,10 @@ from ssdrig.base.errors import (
     UsageError,
     words_of,
 )
+from ssdrig.base.terminal import printable
 from ssdrig.blockio.slots import Transport
-from ssdrig.drive.slot import PCIE, WAYS_OUT
+from ssdrig.drive.inventory import Drive
+from ssdrig.drive.slot import PCIE, WAYS_OUT, went
 from ssdrig.meter import pairing
 from ssdrig.plan.kinds import cut_aims, cut_schedule
 from ssdrig.plan.kinds.cut_schedule import Cut
@@ -488,9 +490,20 @@ class _Campaign:
         self.stage.progress.show(f"{self.act.path}: rehearsing that the drive comes back: {slot.place.words}")
         self.stage.teardown.push("have the kernel find the drive again", self._find_again, FIRST_S + RESTORE_S)
         flush(self.link)
+        others = self.target.others()
         link, self.link = self.link, None
         self.link = self.cycle.rehearse(link)
+        self._alone(others, "the rehearsal's cut")
         self._prove(NONE)
+
+    def _alone(self, others: Sequence[Drive], cut: str) -> None:
+        """Raises NotPaired if one of the other disks, as they were before a cut, has lost its power as well."""
+        if lost := went(others, self.target.others()):
+            disks = ", ".join(f"{disk.node} ({printable(disk.model)} {printable(disk.serial)})" for disk in lost)
+            self._tell("powerloss.end", stop="other disks", disks=[disk.serial for disk in lost])
+            do = "give the drive its own supply, and look at these disks before they are used"
+            error = NotPaired(f"{cut} to take the power of this drive alone", f"it took that of {disks}", do)
+            raise self._beside(error)
 
     def _find_again(self) -> None:
         """At the end of a campaign after which the kernel has dropped the drive. Raises DriveError, RigError."""
@@ -506,6 +519,7 @@ class _Campaign:
     def _session(self, cut: Cut, whole: bool) -> None:
         where, cut = self.book.path / sessions.folder(cut.number), self.cycle.possible(cut)
         self.session = cut.number
+        others = self.target.others()
         try:
             lived = self._lived(cut, where)
         except Gone as gone:
@@ -552,6 +566,7 @@ class _Campaign:
         self._keep(lived, blocks, judged)
         if lived.outcome is not None:
             self._promised_now(cut)
+            self._alone(others, f"cut {cut.number}")
         if judged.unfelt:
             self._tell("powerloss.end", stop="not felt")
             do = "the drive is not judged: check that the rig, or the switch, feeds this drive and no other"

@@ -44,7 +44,8 @@ class Target:
     `cannot`: what cannot be tested here, and why. `remember` reads some places, byte offsets, that must not have
     changed when a later step writes after an absence; `exchanged` makes the error for a drive that shows nothing of
     the written data; None: no other drive can be in its place. `slot`: of the drive of this machine, which may have to
-    be made to give it back; None: no kernel between."""
+    be made to give it back; None: no kernel between. `others`: the disks of this machine whose power is not to be
+    cut."""
 
     open: Callable[..., Transport]
     promise: Callable[[], Promise]
@@ -60,6 +61,7 @@ class Target:
     exchanged: Callable[[int], SsdrigError] | None = None
     slot: Slot | None = None
     filesystems: Callable[[Sequence[Sequence[str]]], Filesystems] | None = None
+    others: Callable[[], Sequence[Drive]] = list
 
 
 def remember(held: Held, offsets: Sequence[int], proven: bool = False) -> None:
@@ -139,6 +141,7 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
         exchanged=lambda places: lost_mark(held.drive, places),
         slot=slot,
         filesystems=lambda asked: Filesystems(asked, held.drive.capacity_bytes, lambda: held.path),
+        others=lambda: slots.bystanders(held.drive, held.root),
     )
 
 

@@ -1,13 +1,14 @@
 """The options of `ssdrig run powerloss`, and what of a real drive or an NBD server it works on."""
 
 import argparse
+import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ssdrig.base.deferred import Deferred
-from ssdrig.base.errors import DriveError, UsageError
+from ssdrig.base.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.base.overprovisioning import whole_MiB
 from ssdrig.base.terminal import printable
 from ssdrig.drive import inventory, slot
@@ -136,6 +137,24 @@ def refuse(drive: Drive, args: argparse.Namespace) -> None:
         target.refuse(drive, args.bridge_is_part, args.plp_claimed)
 
 
+def refuse_switch(drive: Drive, commands: tuple[str, str] | None, root: str | os.PathLike = "/") -> None:
+    """Raises UnsafeTarget for a switch that takes the power of another disk, or of a slot that the drive is not in.
+    What a shell command or an instrument switches is unknown: the first cut shows whether it is the drive."""
+    url = commands[0] if commands and commands[0] == commands[1] and switch.is_url(commands[0]) else ""
+    folders = switch.feeds(url, root) if url else ()
+    if not folders:
+        return
+    disks = slot.disks_at(folders, root)
+    own = [disk for disk in disks if disk.name == drive.name or disk.unit and disk.unit == drive.unit]
+    named = f"{printable(drive.model)} {printable(drive.serial)}".strip()
+    do = "name the drive's own switch, or connect the drive apart from other disks"
+    if others := [disk for disk in disks if disk not in own]:
+        seen = ", ".join(f"{disk.node} ({printable(disk.model) or 'model unknown'})" for disk in others)
+        raise UnsafeTarget(f"a switch of the power of {named} alone", f"{url} also feeds {seen}", do)
+    if url.startswith("slot:") and not own:
+        raise UnsafeTarget(f"the slot of {named}", f"{url}, which holds another device", do)
+
+
 def refuse_rig(hello: Mapping, bench: "bench.Bench", acts: Iterable[Act], may_cut: bool = False) -> None:
     """Raises UsageError where acts, or the run's owner (`may_cut`), cut by a rig that cannot. hello: the rig's."""
     by_acts = any(act.do == "cuts" and not act.not_run for act in acts) and not (bench.target and bench.target.commands)
@@ -147,19 +166,22 @@ def refuse_rig(hello: Mapping, bench: "bench.Bench", acts: Iterable[Act], may_cu
         raise UsageError(f"a rig that switches rail {supply.RAIL}", "one that only measures", do)
 
 
-def describe(drive: Drive, args: argparse.Namespace, acts: Sequence[Act], say: Callable[[str], object]) -> None:
+def describe(
+    drive: Drive, plp_claimed: bool, commands: tuple[str, str] | None, acts: Sequence[Act], say: Callable[[str], object]
+) -> None:
     """What the drive promises, what of it cannot be tested, and how it comes back. Raises UnsafeTarget where its slot
-    could not give it back."""
+    could not give it back, or where the switch would take the power of another disk too."""
     if not any(act.do == "cuts" for act in acts):
         return
     place = slot.refuse(drive)
+    refuse_switch(drive, commands)
     say(f"slot: {place.words}; rehearsed before the first cut")
     for act in acts:
         if act.do == "cuts" and act.keys["filesystems"]:
             filesystems.refuse(act.keys["filesystems"], drive.capacity_bytes)
             filesystems.refuse_place(act.keys["filesystems"], place)
             say(filesystems.describe(act.keys["filesystems"]))
-    promise = target.of_drive(drive, args.plp_claimed)
+    promise = target.of_drive(drive, plp_claimed)
     say("\n".join(promise_words(promise, target.cannot(drive, slot.told(place, drive)))))
 
 

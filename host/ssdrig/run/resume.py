@@ -144,6 +144,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     if writes:
         show.say(guard.announcement(drive, f"the rest of {story.run.name}", int(prepared.cost.most_bytes), rated_bytes))
     _describe(story, args, prepared, todo, budget, rated_bytes, show)
+    cutting.describe(drive, bool(known.get("plp_claimed")), commands, prepared.acts, show.say)
     if args.dry_run:
         guard.announce_refusals(drive, args.destroy_data, show.say)
         return None, None

@@ -281,7 +281,7 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
         show.say(guard.announcement(drive, f"the plan {prepared.plan.name}", most_bytes, rated_bytes))
     dry_run.describe(args, prepared, budget, show, rated_bytes)
     keeping.describe(prepared.acts, show.say)
-    cutting.describe(drive, args, prepared.acts, show.say)
+    cutting.describe(drive, args.plp_claimed, cutting.commands(args), prepared.acts, show.say)
     if args.dry_run:
         guard.announce_refusals(drive, args.destroy_data, show.say)
         return None, None

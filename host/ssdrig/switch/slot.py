@@ -3,6 +3,7 @@ slot's controller reports whether it is on, which is not a measurement of the su
 
 Taking a slot's power also takes its PERST#, as an outage does."""
 
+import os
 from pathlib import Path
 
 from ssdrig.base.errors import RigError, UsageError
@@ -37,6 +38,18 @@ class Slot:
 def check(rest: str) -> None:
     """Raises UsageError for a slot that is not there or has no switch."""
     opened(rest)
+
+
+def feeds(rest: str, root: str | os.PathLike = "/") -> tuple[str, ...]:
+    """See switch.feeds(): the functions of the device in the slot."""
+    pci = Path(root, "sys/bus/pci")
+    try:
+        address = (pci / "slots" / rest / "address").read_text().strip()
+        names = os.listdir(pci / "devices")
+    except (OSError, ValueError):
+        return ()
+    functions = [name for name in sorted(names) if name.rpartition(".")[0] == address]
+    return tuple(os.path.realpath(pci / "devices" / name) for name in functions)
 
 
 def opened(rest: str) -> Slot:

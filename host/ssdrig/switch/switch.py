@@ -6,6 +6,7 @@ when the power went to the bound of the edge, and what the switch itself has see
 too: command.py."""
 
 import importlib
+import os
 import pkgutil
 from pathlib import Path
 from types import ModuleType
@@ -56,6 +57,12 @@ def check(url: str) -> None:
 def opened(url: str) -> Switch:
     """The switch of a URL. Raises UsageError, RigError, ToolMissing."""
     return _module(url).opened(url.partition(":")[2])
+
+
+def feeds(url: str, root: str | os.PathLike = "/") -> tuple[str, ...]:
+    """The folders of sysfs whose devices lose their power with this switch; empty where that is unknown."""
+    known = getattr(_module(url), "feeds", None)
+    return known(url.partition(":")[2], root) if known else ()
 
 
 def of(off: str, on: str) -> Switch:

@@ -1,6 +1,7 @@
 """A USB hub that switches its ports: `usb:LOCATION.PORT`, such as usb:1-1.4, the drive's own path in /sys/bus/usb, by
 uhubctl. A hub without the switch may claim to have one, so a campaign checks whether the drive disappeared."""
 
+import os
 import re
 import shutil
 
@@ -27,6 +28,19 @@ class Port:
 def check(rest: str) -> None:
     """Raises UsageError for a word that is not a port, ToolMissing without uhubctl."""
     opened(rest)
+
+
+def feeds(rest: str, root: str | os.PathLike = "/") -> tuple[str, ...]:
+    """See switch.feeds(): the devices at the port, on its USB 2 and its USB 3 side, which uhubctl switches together
+    (Linux, Documentation/ABI/testing/sysfs-bus-usb: /sys/bus/usb/devices/…/<hub>-port<X>)."""
+    match = WORD.fullmatch(rest)
+    if not match:
+        return ()
+    hub, number = match[1] or match[3], match[2] or match[4]
+    interface, name = (f"{hub}:1.0", hub) if match[1] else (f"{hub}-0:1.0", f"usb{hub}")
+    port = os.path.join(root, "sys/bus/usb/devices", interface, f"{name}-port{number}")
+    links = [os.path.join(port, *side, "device") for side in ((), ("peer",))]
+    return tuple(os.path.realpath(link) for link in links if os.path.exists(link))
 
 
 def opened(rest: str) -> Port:
