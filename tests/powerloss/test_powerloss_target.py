@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from drives import a_drive
 
 from ssdrig import cli
 from ssdrig.base.errors import ControlFailed, DriveError, ExchangedDrive, NotPaired, PromiseBroken, RigError
@@ -59,9 +60,12 @@ def test_a_dry_run_says_the_promise_and_what_cannot_be_tested_and_touches_nothin
     assert not any((tmp_path / "disk").read_bytes()) and not (tmp_path / "runs").exists()
 
 
+def events_of(tmp_path) -> list[dict]:
+    return [each for run in (tmp_path / "runs").glob("2*") for part in parts.of(run) for each in journal.events(part)]
+
+
 def records(tmp_path) -> list[dict]:
-    (run,) = (tmp_path / "runs").iterdir()
-    return [each for part in parts.of(run) for each in journal.events(part) if each["kind"] == "session.judged"]
+    return [each for each in events_of(tmp_path) if each["kind"] == "session.judged"]
 
 
 def test_a_server_that_keeps_its_promises_is_not_accused(served, tmp_path):
@@ -226,6 +230,24 @@ def test_moved_drive_that_has_our_marks_is_written_on(served, tmp_path, exchange
     assert cli.main(served(HONEST, cuts=2)) == 0
     assert len([each for each in records(tmp_path) if each["judged"]]) == 3
     assert len(exchangeable) == campaign.MARKS and all(0 <= at < 64 << 20 for at in exchangeable)
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+def test_cut_that_takes_another_disk_ends_the_campaign(served, tmp_path, monkeypatch, capsys, cut):
+    """A supply that feeds two drives: the other one may be somebody's, and mounted."""
+    real, facts = target.of_nbd, {"name": "sda", "node": "/dev/sda", "serial": "NEIGHBOUR1", "capacity_bytes": 1 << 30}
+    disks = [a_drive(**facts, diskseq=7)]
+
+    def others():
+        lost = any(event["kind"] == "drive.ready" and event["cut"] == cut for event in events_of(tmp_path))
+        return [dataclasses.replace(disk, diskseq=8) for disk in disks] if lost else disks
+
+    monkeypatch.setattr(target, "of_nbd", lambda *words: dataclasses.replace(real(*words), others=others))
+    assert cli.main(served(HONEST, cuts=4)) == NotPaired.exit_code
+    assert "NEIGHBOUR1" in capsys.readouterr().err
+    ends = [event for event in events_of(tmp_path) if event["kind"] == "powerloss.end"]
+    assert [(event["stop"], event["disks"]) for event in ends] == [("other disks", ["NEIGHBOUR1"])]
+    assert max(each["cut"] for each in records(tmp_path)) == cut
 
 
 def test_stranger_after_a_cut_is_judged_and_not_written_to(served, tmp_path, exchangeable):

@@ -320,6 +320,18 @@ def fake_micropython(clone: Clone, version: str = "1 26 0") -> str:
     return "micropython-fake"
 
 
+def test_clone_with_a_colon_in_its_path_is_refused_and_runs_nothing_of_the_current_folder(tmp_path):
+    """PYTHONPATH would end at the colon, and go on with a folder of the current one."""
+    clone, package = tmp_path / "a:b", tmp_path / "b/host/ssdrig"
+    clone.mkdir()
+    package.mkdir(parents=True)
+    shutil.copy(ROOT / "ssdrig", clone)
+    (package / "__init__.py").touch()
+    (package / "start.py").write_text("def main(): print('of the current folder')")
+    done = subprocess.run([clone / "ssdrig", "plans"], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, "colon" in done.stderr) == (ToolMissing.exit_code, "", True)
+
+
 def test_without_a_usable_python(clone):
     clone.script("python3", '[ "$1" = --version ] && echo Python 3.9.2 && exit; exit 1')
     done = clone.start("demo")
