@@ -93,7 +93,7 @@ def test_the_highest_mean_of_100_us_is_the_drives(run, figures, name):
     whole_W = highest_W(from_ns + INTERVAL_NS, to_ns - INTERVAL_NS)  # of those that lie inside
     peak_W, u_W = found["peak_100us_W"], found["peak_100us_uncertainty_W"]
     if peak_W is None:
-        assert any(note.startswith("peak_100us_W: a higher one lies just outside, ") for note in found["notes"])
+        assert any(note.startswith("peak_100us_W: there is a higher one just outside, ") for note in found["notes"])
         beside_W = max(highest_W(at_ns, at_ns + INTERVAL_NS) for at_ns in (from_ns - INTERVAL_NS, to_ns))
         assert beside_W > 0.98 * whole_W  # the channel's noise is less than that
         assert any(each and each["peak_100us_W"] for each in figures["windows"].values())

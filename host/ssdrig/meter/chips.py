@@ -33,7 +33,7 @@ class Limits:
     die: bool = False  # "temp_us": a conversion of the die's temperature can come before each sample
     charge: bool = False  # it sums up charge and energy
     # rms of one 50 us conversion, and (us of one conversion of the shunt voltage, how many make a sample) by what the
-    # hello says as "adc_config"; None: not known
+    # hello has as "adc_config"; None: not known
     noise_50us_V: float | None = None
     bus_noise_50us_V: float | None = None
     shunt_conversion: Callable[[int], tuple[int, int]] | None = None

@@ -213,7 +213,7 @@ def highest(peaks: Peaks, begin_ns: int, end_ns: int) -> tuple[int | None, str |
     if seen < LEAST_COVERAGE:
         return None, f"the fast channel saw {100 * seen:.1f} % of the window"
     if hidden > 1 - LEAST_COVERAGE:
-        return None, f"a higher one lies just outside, within {100 * hidden:.1f} % of the window's length"
+        return None, f"there is a higher one just outside, within {100 * hidden:.1f} % of the window's length"
     if peaks.limited[best]:
         return None, f"the amplifier of the fast channel was at its end, {peaks.highest_A[best]:.2f} A"
     return best, None

@@ -189,9 +189,9 @@ def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, s
         return UNKNOWN, looks[-1][0].why
     if not all(could_fit(of_rail, ALPHA / rails) for of_rail in of_rails):
         counts = "; ".join(f"{test.bursts} and {test.rests}" for test in last)
-        return UNKNOWN, f"too few bursts and rests count for a signature to be told from chance ({counts})"
+        return UNKNOWN, f"too few bursts and rests count to tell a signature from chance ({counts})"
     if busy and all(test.noisy for test in last):
-        return UNKNOWN, "the drive may be at work by itself, and that hides the bursts"
+        return UNKNOWN, "background work of the drive may hide the bursts"
     best = max(last, key=lambda item: item.correlation or -1.0)
     chance = f"correlation {best.correlation:.2f}, p {best.p:.2g}, step {1e3 * (best.step_W or 0):.3g} mW"
     return (NOT_PAIRED, f"bursts of {size(best.rate_Bps)}/s on the drive do not show on the rig's rails ({chance})")

@@ -278,7 +278,7 @@ def _part(layout: _Layout, lines: list[str], first: int, path: Path) -> tuple[np
         at = values.pop("t")
         if not (np.isfinite(at).all() and np.abs(at).max() < 2**62):
             raise UsageError(
-                f"times in {path}", "some that are no numbers", "correct the lines, or --column t=NAME:UNIT"
+                f"times in {path}", "text that is not a number", "correct the lines, or --column t=NAME:UNIT"
             )
         return np.rint(at).astype(np.int64), values
     place = layout.places["t"][0]

@@ -96,7 +96,7 @@ def marks(events: Sequence[Mapping], lag_ns: int = 0) -> list[Mark]:
             slots = tuple(letter == "1" for letter in str(event["slots"]))
             rises = tuple((int(a) + lag_ns, int(z) + lag_ns) for a, z in event["rises_ns"])
             begin_ns, slot_ns = int(event["begin_ns"]), int(event["slot_ns"])
-            done = tuple(int(each) for each in event["slot_bytes"])
+            done = tuple(int(count) for count in event["slot_bytes"])
         except (KeyError, TypeError, ValueError):
             continue
         if slot_ns > 0 and len(done) == len(slots) > 0 and all(a <= z for a, z in rises):

@@ -95,12 +95,12 @@ def rest_A(
     while True:
         check()
         readback.block(link, layout, int(layout.starts[0]))
-        found = supply.currents(LEARN_S)
-        if aim.rests(found):
-            return found
+        currents = supply.currents(LEARN_S)
+        if aim.rests(currents):
+            return currents
         if time.monotonic() > deadline:
             tell("note", text=f"the drive was not at rest within {most_s:g} s: aims at its own work may miss it")
-            return found
+            return currents
 
 
 REPORT = ("filesystem", "client", "session", "begun")
@@ -135,24 +135,24 @@ class Mounted:
         Filesystems.down() gave; times: until_ns, fired_ns, why_not and block_failed of above.judge(). Raises
         DriveError."""
         reports = [*down["clients"], *self._rest]
-        seen = self._driver.look([{key: each[key] for key in REPORT} for each in reports])
-        found = above.judge(cut, reports, seen, down_ns=down["down_ns"], **times)
-        damaged = {each["filesystem"] for each in found["clients"] if above.broken(each)}
-        damaged |= {each["filesystem"] for each in found["filesystems"] if not above.sound(each)}
+        seen = self._driver.look([{key: part[key] for key in REPORT} for part in reports])
+        session = above.judge(cut, reports, seen, down_ns=down["down_ns"], **times)
+        damaged = {part["filesystem"] for part in session["clients"] if above.broken(part)}
+        damaged |= {part["filesystem"] for part in session["filesystems"] if not above.sound(part)}
         self._to_make = damaged
         if not down["clients"]:
-            self._rest = [each for each in self._rest if each["filesystem"] not in damaged]
-            return found, seen["written_bytes"]
+            self._rest = [part for part in self._rest if part["filesystem"] not in damaged]
+            return session, seen["written_bytes"]
         self._rest = [
-            {**{key: each[key] for key in REPORT}, "acked_ns": [0] * left["whole"][0][1], "at_rest": True}
-            for each in down["clients"]
+            {**{key: part[key] for key in REPORT}, "acked_ns": [0] * left["whole"][0][1], "at_rest": True}
+            for part in down["clients"]
             for left in seen["clients"]
-            if all(left[key] == each[key] for key in REPORT[:3])
-            and each["filesystem"] not in damaged
+            if all(left[key] == part[key] for key in REPORT[:3])
+            and part["filesystem"] not in damaged
             and len(left["whole"]) == 1
             and left["whole"][0][0] == 1
         ]
-        return found, seen["written_bytes"]
+        return session, seen["written_bytes"]
 
 
 WHOLE_EVERY = 50  # sessions after which all of the window is read
@@ -192,13 +192,13 @@ class Contents:
         return verdict.asked(self.known, index(self.layout, blocks.lba), blocks)
 
     def take(
-        self, rows: np.ndarray, blocks: Blocks, found: Verdict, promise: Promise, number: int, whole: bool
+        self, rows: np.ndarray, blocks: Blocks, judgement: Verdict, promise: Promise, number: int, whole: bool
     ) -> None:
         """After the verdict on session `number`: the `blocks` that it read are what the next one begins with."""
-        if found.why_not:  # commands were outstanding, and may still change their blocks
+        if judgement.why_not:  # commands were outstanding, and may still change their blocks
             self.take_unjudged([rows], blocks, promise, number, whole, settled=False)
         else:
-            self._take(blocks, found, number, whole, np.ones(len(blocks.lba), bool))
+            self._take(blocks, judgement, number, whole, np.ones(len(blocks.lba), bool))
         self._again = [*self._again, readback.open_runs(rows)][-REOPENED:]
         self._touched = readback.touched_runs(rows)
 
@@ -221,14 +221,14 @@ class Contents:
         bad = blocks.lba[~good]
         self._again = [readback.merged(np.stack([bad, bad + 1], 1))]
 
-    def _take(self, blocks: Blocks, found: Verdict, number: int, whole: bool, good: np.ndarray) -> None:
+    def _take(self, blocks: Blocks, judgement: Verdict, number: int, whole: bool, good: np.ndarray) -> None:
         """Only of the `good` blocks; one that is not in a reading of the whole window is unchanged."""
         at = index(self.layout, blocks.lba)
         if whole:
             verified = self.known.verified[at]
             self.known.verified[:] = number
             self.known.verified[at] = verified
-        verdict.take(self.known, at, blocks, found, number, good)
+        verdict.take(self.known, at, blocks, judgement, number, good)
 
 
 def damage_spreads(failing_blocks: int, broken: int) -> bool:

@@ -1,5 +1,5 @@
-"""Outcome of a session: the verdict on its blocks, the check of the drive, and the flat record of both. Pure but for
-what it is given to read blocks with.
+"""Outcome of a session: the verdict on its blocks, the check of the drive, and the flat record of both. Pure, except
+for the function that reads blocks.
 
 The proof of an accusation: everything needed to reach the same verdict on one block, as data and in
 sentences. Pure."""
@@ -54,14 +54,14 @@ def proof(
     durable, torn = int(verdict.durable_row[i]), int(verdict.torn_row[i])
     lost = torn if torn >= 0 else durable
     flush = _flush(session, counted, durable) if durable >= 0 and not _by_itself(rows[durable], promise) else -1
-    named = [each for each in (durable, flush, torn, int(verdict.seen_row[i])) if each >= 0]
+    named = [row for row in (durable, flush, torn, int(verdict.seen_row[i])) if row >= 0]
     shown = np.union1d(of_block[-MOST_ROWS:], np.array(named, np.int64))
     before_us = least_us = most_us = None
     after = 0
     if lost >= 0 and counted[lost]:
         edge_ns = session.edge_ns or (session.cut_ns, session.cut_ns)
         times_ns = np.array([session.cut_ns, *edge_ns]) - int(rows["done_ns"][lost])
-        before_us, least_us, most_us = (float(each) for each in times_ns / 1e3)
+        before_us, least_us, most_us = (float(time_us) for time_us in times_ns / 1e3)
         after = int((rows["submit_ns"] > rows["done_ns"][lost]).sum())
     out = {
         "class": NAMES[verdict.finding[i]],
@@ -110,8 +110,8 @@ def _flush(session: Session, counted: np.ndarray, durable: int) -> int:
     """The first FLUSH that covers the command."""
     rows = session.rows
     covers = counted & (rows["kind"] == FLUSH) & (rows["submit_ns"] >= rows["done_ns"][durable])
-    found = np.flatnonzero(covers)
-    return int(found[np.argmin(rows["submit_ns"][found])])
+    covering = np.flatnonzero(covers)
+    return int(covering[np.argmin(rows["submit_ns"][covering])])
 
 
 def _seq(rows: np.ndarray, row: int) -> int | None:
@@ -167,16 +167,16 @@ def _when(least_us: float | None, most_us: float | None) -> str:
 
 def _sentences(proof: dict, rows: np.ndarray, durable: int, seen_row: int) -> list[str]:
     """The events, the finding, and the rule it breaks."""
-    block, found = f"block {proof['lba']}", _content(proof["found"])
+    block, content = f"block {proof['lba']}", _content(proof["found"])
     if proof["parts"]:
-        found += f" ({_runs(proof['parts'])})"
+        content += f" ({_runs(proof['parts'])})"
     when = _when(proof["before_cut_least_us"], proof["before_cut_most_us"])
     out = []
     if proof["torn"] is not None:
         n = next(row["n"] for row in proof["rows"] if row["seq"] == proof["torn"])
         limit = proof["promise"]["atomic_blocks"]
         out.append(f"Command {proof['torn']} wrote {n} blocks; the drive promises that up to {limit} are atomic.")
-        out.append(f"Another of its blocks holds it, but {block} holds {found}, which is older.")
+        out.append(f"Another of its blocks holds it, but {block} holds {content}, which is older.")
     elif proof["durable"] is not None:
         did = "wrote zeros to it" if rows["flags"][durable] & ZEROS else "wrote it"
         did = "read it as trimmed" if rows["kind"][durable] == BLANK else did
@@ -193,13 +193,13 @@ def _sentences(proof: dict, rows: np.ndarray, durable: int, seen_row: int) -> li
             older = f", which was complete before command {proof['durable']} was submitted"
         elif proof["found"] == proof["base"]:
             older = ", which it held before this session"
-        out.append(f"Found: {found}{older}.")
+        out.append(f"Found: {content}{older}.")
     else:
         out.append(f"{block.capitalize()}: nothing in this session had to survive there.")
-        out.append(f"Found: {found}; before this session: {_content(proof['base'])}.")
+        out.append(f"Found: {content}; before this session: {_content(proof['base'])}.")
         if proof["cuts"] is not None and proof["cuts"][0] < proof["cuts"][1]:
             out.append(f"It was not read since session {proof['cuts'][0] - 1}: cut {_cuts(proof['cuts'])} did it.")
-    words = next(each.words for each in CLASSES if each.name == proof["class"])
+    words = next(kind.words for kind in CLASSES if kind.name == proof["class"])
     out.append(f"{'This breaks the promise' if proof['certain'] else 'Suspected'}: {words}.")
     return out
 

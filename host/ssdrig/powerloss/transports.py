@@ -114,8 +114,8 @@ class Threads:
         self._asked: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._answered: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(THREADS)]
-        for each in self._threads:
-            each.start()
+        for thread in self._threads:
+            thread.start()
 
     now_ns = staticmethod(time.monotonic_ns)
 
@@ -136,7 +136,7 @@ class Threads:
         except queue.Empty:
             pass
         self.under_way -= n
-        away = [-int(each) for each in self.slots.status[ended[:n]] if -each in AWAY]
+        away = [-int(status) for status in self.slots.status[ended[:n]] if -status in AWAY]
         if away:
             self.gone = os.strerror(away[0])
         return n
@@ -176,8 +176,8 @@ class Threads:
         if self._fd >= 0:
             for _ in self._threads:
                 self._asked.put(None)
-            for each in self._threads:
-                each.join()
+            for thread in self._threads:
+                thread.join()
             os.close(self._fd)
             self._fd = -1
 

@@ -64,11 +64,11 @@ class Loop(NamedTuple):
 
 
 def made(
-    slots: Slots, share: np.ndarray, depth: np.ndarray, kept: np.ndarray, block_bytes: int, blank_word: int
+    slots: Slots, share: np.ndarray, depth: np.ndarray, in_order: np.ndarray, block_bytes: int, blank_word: int
 ) -> Loop:
     """With nothing under way and empty lanes."""
     lanes = np.zeros((len(share), 5), np.int64)
-    lanes[:, DEPTH], lanes[:, KEPT] = depth, kept
+    lanes[:, DEPTH], lanes[:, KEPT] = depth, in_order
     state = np.zeros(STATES, np.int64)
     state[FREE], state[ONLY], state[BLOCK_BYTES], state[BLANK_WORD] = slots.n, ANY, block_bytes, blank_word
     state[GATHER] = NEVER

@@ -123,7 +123,7 @@ def keep(certificate: dict, to: Path | None = None) -> Path:
 
 def read(serial: str) -> dict:
     """The latest certificate of a rig. Raises OSError, ValueError, KeyError, TypeError or RecursionError for a file
-    that is none."""
+    that is not one."""
     document = json.loads(_path(serial).read_bytes())
     if document["schema"] != SCHEMA or document["id"] != id_of(document):
         raise ValueError("it was changed, or has another version")

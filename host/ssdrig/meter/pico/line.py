@@ -67,8 +67,8 @@ def payloads(parts: list[bytes]) -> list[bytes | None]:
         sums |= zeroed[ends - _CRC_BYTES + i].astype(np.int64) << (8 * i)
     text = zeroed.tobytes()
     return [
-        (text[a + 1 : z] if z - a > wire.BODY and crc32(text[a + 1 : z]) == said else None) if fine else _alone(part)
-        for part, a, z, said, fine in zip(
+        (text[a + 1 : z] if z - a > wire.BODY and crc32(text[a + 1 : z]) == crc else None) if fine else _alone(part)
+        for part, a, z, crc, fine in zip(
             parts, begins.tolist(), (ends - _CRC_BYTES).tolist(), sums.tolist(), plain.tolist()
         )
     ]

@@ -66,14 +66,14 @@ class LastSecond(NamedTuple):
         return out
 
     def outside(self) -> list[str]:
-        """What is to be said of the rails' voltages (nominal.py); nothing of what a cut of our own does to them."""
+        """Notes on the rails' voltages (nominal.py), none while a cut of our own lasts."""
         if self.switched:
             return []
-        said = (nominal.outside(*of) for of in self.voltages())
-        return [words for words in said if words]
+        notes = (nominal.outside(*of) for of in self.voltages())
+        return [note for note in notes if note]
 
     def refuse_other(self) -> None:
-        """RigError where a rail has another supply than the board says, 5 V and 12 V mixed up for instance."""
+        """Raises RigError where a rail has another supply than the board states, such as 5 V and 12 V mixed up."""
         for rail, _, highest_V in self.voltages():
             if nominal.is_other(rail, highest_V):
                 raise RigError(

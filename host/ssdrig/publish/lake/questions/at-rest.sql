@@ -1,4 +1,4 @@
--- What a drive does when nobody asks it for anything: power of steps without I/O, second by second.
+-- What a drive does without any I/O: power of steps without I/O, second by second.
 -- above_J: energy above the quietest tenth of the same step, which is background work.
 WITH quiet AS (
     SELECT run, part, step, round, point, quantile_cont(power_mean_W, 0.1) AS floor_W

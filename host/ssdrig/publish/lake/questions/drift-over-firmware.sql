@@ -1,5 +1,5 @@
 -- Drift of a drive over firmware: the same plan on the same drive, run by run, against its first firmware.
--- Runs are compared with those that had the same parameters (but for the seed) and used as much of the drive.
+-- Runs are compared with those that had the same parameters (except the seed) and used as much of the drive.
 SELECT f.drive, r.plan, f.step, f.point, r.op_percent, r.firmware, r.t_utc AS started,
     f.iops_mean, f.clat_p99_us, f.power_mean_W, f.wa,
     round(100 * (f.iops_mean / first_value(f.iops_mean) OVER w - 1), 1) AS iops_percent,
