@@ -68,9 +68,7 @@ OF_DRIVE = (
     Class("DEAD", True, "the drive has not come back in ten power cycles"),
     Class("READ_ONLY", True, "the drive takes no writes any more"),
     Class("REFUSED", False, "the drive refused commands while it had power; certain where it takes no writes again"),
-    Class(
-        "SLOW_READY", False, "the drive took ten times its usual time; certain above what the plan's `ready` allows"
-    ),
+    Class("SLOW_READY", False, "the drive took ten times its usual time; certain above what the plan's `ready` allows"),
     Class("READY_TOO_LATE", True, "the drive took longer to be ready than the plan's `ready` allows"),
     Class(
         UNSURE,
