@@ -27,7 +27,9 @@ LOOK_NS = 2_000_000, 30_000_000  # for ends, before it is looked for requests ag
 
 def main(serial: str, host: str, port: int) -> None:
     """Hold the drive until the other side goes."""
-    sys.modules["numba"] = SimpleNamespace(njit=lambda *_, **__: lambda function: function)
+    plain = lambda *of, **_: of[0] if of else plain
+    sys.modules["numba"] = SimpleNamespace(njit=lambda *_, **__: plain)
+    sys.modules["ssdrig.base.kernels"] = SimpleNamespace(jit=plain)
     from ssdrig.base.errors import SsdrigError
     from ssdrig.drive import guard, inventory
     from ssdrig.powerloss.filesystems import Filesystems

@@ -36,12 +36,12 @@ def test_a_folder_that_exists_is_never_taken_over(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_file_in_place_of_a_run_is_refused_with_the_way_to_record_its_load(tmp_path):
+def test_a_file_in_place_of_a_run_is_refused_with_the_way_to_import_it(tmp_path):
     """Results of fio alone."""
     (tmp_path / "fio.json").write_text('{"fio version": "fio-3.33", "jobs": []}')
     with pytest.raises(JournalError) as caught:
         journal.open_run(tmp_path / "fio.json")
-    assert "ssdrig record" in caught.value.do
+    assert "ssdrig import" in caught.value.do
 
 
 def test_a_name_may_not_lead_out_of_the_runs_folder(tmp_path):
