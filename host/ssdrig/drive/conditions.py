@@ -47,7 +47,7 @@ FILES = {
     "aspm": HOST["aspm"],
     "alpm": ALPM,
     "write_cache": "/sys/block/{name}/device/scsi_disk/*/cache_type",
-    "hmb": "/sys/class/nvme/{controller}/hmb",  # since Linux 5.15: the host memory buffer, which only its driver can give
+    "hmb": "/sys/class/nvme/{controller}/hmb",  # Linux 5.15: the host memory buffer, which only its driver can give
 }
 WORDS = {"write_cache": features.CACHE, "hmb": {"on": "1", "off": "0"}}  # a plan's word -> the file's
 
