@@ -58,13 +58,13 @@ AREAS = {
     "guard": (
         [
             f"host/ssdrig/drive/{name}.py"
-            for name in ("uses", "layers", "mounts", "openers", "claims", "lock", "door", "guard", "confirm")
+            for name in ("uses", "layers", "openers", "claims", "door", "guard", "confirm")
         ],
         "test_guard_bounds test_guard_layers test_door test_confirm test_guard test_holders test_latch test_purge"
         " test_drives test_inventory test_fleet",
     ),
     "powerloss": (
-        [f"host/ssdrig/powerloss/{name}.py" for name in ("record", "history", "promise", "verdict", "proof")],
+        [f"host/ssdrig/powerloss/{name}.py" for name in ("record", "history", "promise", "verdict", "judging")],
         "test_powerloss",
     ),
     "retention": (

@@ -26,7 +26,7 @@ FOREIGN = {
     "smartctl": "--scan",
     "udevadm": "--reload",
     "uhubctl": "--action --location --ports --repeat",
-    "fio": "--status-interval --version",
+    "fio": "--output-format --status-interval --version --write_bw_log --write_iops_log --write_lat_log",
     "ssdrig setup": "--emulator --extra",
 }
 TREE = re.compile(r"(?<![\w/.-])(?:\.ci|firmware|hardware|host|schemas|tests)/[\w./-]*\w")

@@ -9,12 +9,18 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from ssdrig.base.deferred import Deferred
 from ssdrig.base.errors import DriveError, ExchangedDrive, UnsafeTarget, words_of
 from ssdrig.base.terminal import printable
-from ssdrig.drive import guard, identity, inventory, sysfs
+from ssdrig.drive import identity, inventory, sysfs
 from ssdrig.drive.inventory import CONTROLLER, Drive
+
+if TYPE_CHECKING:
+    from ssdrig.drive import guard
+else:
+    guard = Deferred("ssdrig.drive.guard")  # it locks files, which Windows has another way for
 
 PCIE, SCSI, USB, FABRIC, FIXED = "PCIe", "SCSI", "USB", "fabric", "fixed"
 FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")

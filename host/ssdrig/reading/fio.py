@@ -1,5 +1,6 @@
 """What fio and the trace player left in a run folder -> the per-second grid of RunData."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ NO_TAIL = ("kernel", "foreign", "totals")  # sources without a histogram by the 
 def loader(folder: Path) -> Callable[..., Seconds]:
     """What reads a step's folder: of (folder, direction=None)."""
     for name, module in ((playedlog.RECORDS, playedlog), (recorded.COUNTERS, recorded), (foreign.NAME, foreign)):
-        if (folder / name).exists():
+        if os.path.exists(folder / name):  # False, too, where a damaged run names no file
             return module.load
     return fiolog.load
 
