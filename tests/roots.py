@@ -90,6 +90,8 @@ class System:
 
     def __init__(self, root: Path, suite: str):
         self.root, self.suite, self.short = root, suite, []
+        if (root / "debootstrap").exists():  # an earlier start was ended in the middle, and cannot go on
+            shutil.rmtree(root)
         if not (root / "etc/debian_version").exists():
             words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(root), mirror()]
             subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
