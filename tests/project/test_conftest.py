@@ -99,8 +99,8 @@ def inner(
     own = re.sub("(?m)^LEAVE_S = .*$", "LEAVE_S = 1", own)
     if limit_s:
         own = re.sub("(?m)^LIMIT_S, SLOW_LIMIT_S = .*$", f"LIMIT_S, SLOW_LIMIT_S = {limit_s}, 60", own)
-        # so long a test that works gets 20 ms of CPU time, whatever else the machine does
-        own = re.sub("(?m)^IDLE_S, .*$", "IDLE_S, LEAST_CPU_S = 6, 0.02", own)
+        # so long a test that works gets 50 ms of CPU time, whatever else the machine does
+        own = re.sub("(?m)^IDLE_S, .*$", "IDLE_S, LEAST_CPU_S = 6, 0.05", own)
         own = own.replace("LOOK_S = 5", "LOOK_S = 0.2")
     (folder / "tests/conftest.py").write_text(own)
     (folder / "tests/test_inner.py").write_text(tests)
@@ -144,14 +144,23 @@ def test_a_test_that_hangs_fails_and_the_others_run(tmp_path):
     assert "2 failed, 4 passed" in done.stdout
 
 
+LOOK_CPU_S = 1 / 64  # on a machine with many processes; exact in binary
+
+
 class Machine:
     """What a test sees of a machine that gives it `share` of a CPU, in its own time."""
 
     def __init__(self, monkeypatch, share: float):
-        self.now_s, self.used_s, self.share = 0.0, 0.0, share
-        monkeypatch.setattr(conftest, "time", SimpleNamespace(monotonic=lambda: self.now_s, time=lambda: 0.0))
-        monkeypatch.setattr(conftest, "cpu_s", lambda pid: self.used_s)
+        self.now_s, self.used_s, self.looked_s, self.share = 0.0, 0.0, 0.0, share
+        clocks = {"monotonic": lambda: self.now_s, "time": lambda: 0.0, "thread_time": lambda: self.looked_s}
+        monkeypatch.setattr(conftest, "time", SimpleNamespace(**clocks))
+        monkeypatch.setattr(conftest, "cpu_s", lambda pid: self._looked())
         monkeypatch.setattr(conftest, "compiled_since", lambda utc_s: False)
+
+    def _looked(self) -> float:
+        """CPU time of the test, and of the looks at it."""
+        self.looked_s += LOOK_CPU_S
+        return self.used_s + self.looked_s - LOOK_CPU_S
 
     def reason_after(self, limit: conftest.Limit, seconds: float) -> tuple[float, str]:
         """When a test that would last so long fails, and why: (seconds, "") if it does not."""
