@@ -36,7 +36,7 @@ AREAS = {
     ),
     "meter": (
         ["host/ssdrig/meter/*.py"],
-        "test_reduced test_clock test_frames test_said test_limits test_samples_limits test_rails_grid"
+        "test_reduced test_clock test_frames test_messages test_limits test_samples_limits test_rails_grid"
         " test_calibration_limits test_samples test_closure test_rails test_calibration test_fast_host"
         " test_points_results test_analysis test_figures",
     ),
@@ -53,7 +53,7 @@ AREAS = {
         " test_counters_bounds test_counters_nvme test_endurance test_ata_counters test_ata_life test_counters"
         " test_wear test_warranty test_smart",
     ),
-    "said": (["host/ssdrig/meter/said.py"], "test_said test_rig_session test_hello test_frames"),
+    "messages": (["host/ssdrig/meter/messages.py"], "test_messages test_rig_session test_hello test_frames"),
     "standing": (["host/ssdrig/drive/wear/standing.py"], "test_wear_history test_wear_samples test_wear"),
     "guard": (
         [

@@ -126,7 +126,7 @@ def test_kernel_tells_nvme_and_disks_whose_stop_it_manages_and_no_other(tree):
     for place, _ in found.values():
         for file, _ in place.drops:
             tree.write(os.path.relpath(file, tree.root), "")
-    tells = lambda: {name for name, (place, drive) in found.items() if slot.told(place, drive, tree.root)}
+    tells = lambda: {name for name, (place, drive) in found.items() if slot.announces(place, drive, tree.root)}
     assert tells() == {"nvme0n1"}
     for file, managed in (("manage_start_stop", "1"), ("manage_system_start_stop", "0")):
         tree.write(f"{HOST}/target1:0:0/1:0:0:0/scsi_disk/1:0:0:0/{file}", managed)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ssdrig.base.errors import RigError, UsageError
-from ssdrig.meter import bridge, meter, said, uncertainty, wire
+from ssdrig.meter import bridge, messages, meter, uncertainty, wire
 from ssdrig.meter.pico.session import session
 from ssdrig.meter.uncertainty import Mean
 
@@ -61,7 +61,7 @@ def test_readings_come_as_they_are(given):
         reading = here.readings([0], 0.4)[0]
     assert abs(reading.raw_V.mean() - 5) < 1e-5 and abs(reading.raw_A.mean() - 0.5) < 1e-5
     assert reading.power.lost == 0 and 10e6 <= reading.power.err_ns.max() < 30e6
-    assert here.hello["source"] == "hwmon" and said.answer(wire.HELLO, json.dumps(here.hello).encode())
+    assert here.hello["source"] == "hwmon" and messages.answer(wire.HELLO, json.dumps(here.hello).encode())
 
 
 def test_lost_readings_are_counted_and_those_of_no_known_time_too(given):
@@ -116,7 +116,7 @@ def test_a_meter_without_a_reading_is_refused(given):
 )
 def test_stated_limits_make_the_uncertainty(accuracy, percent):
     row = bridge.row(0, meter.Rail("5V", 0.01, accuracy, 1.0))
-    assert said.is_rail(row) and not said.has_chip(row)
+    assert messages.is_rail(row) and not messages.has_chip(row)
     found = uncertainty.expanded_W([Mean(row, 5.0, 2.5)]) / 2.5 * 100
     assert found == pytest.approx(percent, rel=1e-6) if percent else found != found
 
@@ -130,8 +130,8 @@ def test_what_the_readings_did_not_see_counts(given):
 
 def test_a_chip_keeps_the_budget_of_its_data_sheet():
     row = bridge.row(0, meter.Rail("5V", 0.01, meter.Accuracy(chip="INA228", shunt_uOhm=8000), 0.0))
-    assert said.is_rail(row) and uncertainty.expanded_W([Mean(row, 5.0, 2.5)]) > 0
-    assert not said.is_rail({**row, "shunt_uOhm": None} | {"shunt_uOhm": 0})
+    assert messages.is_rail(row) and uncertainty.expanded_W([Mean(row, 5.0, 2.5)]) > 0
+    assert not messages.is_rail({**row, "shunt_uOhm": None} | {"shunt_uOhm": 0})
 
 
 @pytest.mark.parametrize(

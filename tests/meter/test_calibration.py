@@ -302,7 +302,7 @@ def test_a_calibration_that_cannot_be_one_is_counted_and_not_applied(kept):
     assert power.uncertainty_W(1.0) == pytest.approx(power_u(RAIL, 5.0, 1.0), rel=1e-3)
 
 
-ANYTHING = st.recursive(  # that JSON can say: a hello with other numbers is damage (test_said.py)
+ANYTHING = st.recursive(  # that JSON can say: a hello with other numbers is damage (test_messages.py)
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda x: st.lists(x) | st.dictionaries(st.sampled_from(["V", "I", *calibration.LINE]), x),
 )

@@ -168,7 +168,7 @@ def why_not(place: Place, drive: Drive, root: str | os.PathLike = "/") -> str:
     return ""
 
 
-def told(place: Place, drive: Drive, root: str | os.PathLike = "/") -> bool:
+def announces(place: Place, drive: Drive, root: str | os.PathLike = "/") -> bool:
     """Whether the kernel shuts the drive down when it is made to drop it. Source: Linux, nvme_remove() of
     drivers/nvme/host/pci.c, sd_shutdown() of drivers/scsi/sd.c: a disk whose start and stop it manages, as it does of
     each SATA disk."""

@@ -11,7 +11,7 @@ from itertools import repeat
 
 import numpy as np
 
-from ssdrig.meter import calibration, clock, fast, said, wire
+from ssdrig.meter import calibration, clock, fast, messages, wire
 from ssdrig.runs import rigbin, rigrecords
 
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
@@ -287,9 +287,9 @@ class Decoder:
 
     def _hello(self, body: bytes, number: int) -> None:
         try:
-            hello = said.document(body)
+            hello = messages.document(body)
             boot = hello["boot"]
-            rails = {(r["rail"], r["config"]): r for r in hello["rails"] if said.is_rail(r)}
+            rails = {(r["rail"], r["config"]): r for r in hello["rails"] if messages.is_rail(r)}
         except (ValueError, KeyError, TypeError):
             self.counts["malformed"] += 1
             return

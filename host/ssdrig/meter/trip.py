@@ -1,7 +1,7 @@
 """The rig's message when it opens a rail for its limits (frame T of wire.py), in words and as an error."""
 
 from ssdrig.base.errors import RailTripped
-from ssdrig.meter.said import document
+from ssdrig.meter.messages import document
 
 KEYS = ("rail", "quantity", "seen_mA", "seen_mV", "limit_mA", "limit_mV", "over_us", "t_us", "opened_us")
 DO = "take the drive off, find out why, then ./ssdrig rig on and rig clear; limits: protect in the rail's board.json"

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.meter import calibration, chips, clock, said
+from ssdrig.meter import calibration, chips, clock, messages
 
 TEMPERATURE_C = 10.0  # how far from the calibration's temperature (without one: 25 C) the rig is taken to be, at most
 SUPPLY_V = 0.1  # of the chip, off 3.3 V
@@ -167,7 +167,7 @@ def expanded_W(means: list[Mean]) -> float:
 def budget(mean: Mean) -> list[Term]:
     """Every term of one rail's mean power; a single NaN for a chip whose limits are not known."""
     rail, volts = mean.rail, mean.volts
-    if not said.has_chip(rail):
+    if not messages.has_chip(rail):
         return [*_stated(mean, rail["accuracy"]), *_window(mean)]
     chip = chips.of(rail)
     if chip is None:

@@ -13,7 +13,7 @@ from ssdrig.plan.formula import AT_ONCE
 from ssdrig.plan.kinds import idle
 from ssdrig.plan.kinds.keys import Key
 from ssdrig.plan.rules import steady
-from ssdrig.plan.step import Step, every, taken, told
+from ssdrig.plan.step import Step, every, taken, value_text
 
 NOT_SWEPT = ("over", "until", "windows", "judge", "resume")
 MOST_ACTS = 20_000  # some seconds of checks
@@ -176,7 +176,7 @@ def _track(checked: Step, words: str, where: str, known_values: Sequence[str]) -
     for key, wanted in point.items():
         if key not in known:
             raise UsageError("a key that a load inside sweeps", f"{shown(key)} in {place}", do_you_mean(key, known))
-        there = [told(value) for child in loads for value in child.axes.get(key, [])]
+        there = [value_text(value) for child in loads for value in child.axes.get(key, [])]
         if wanted not in there:
             raise UsageError(
                 f"{key} to be one of {', '.join(there)}", f"{shown(wanted)} in {place}", "name a point that is swept"
@@ -298,5 +298,5 @@ def _choose(checked: Step, before: Mapping[str, Step], where: str) -> None:
                     f"at, where or a key that {path} sweeps", place, do_you_mean(key, ["at", "where", *axes])
                 )
             if value not in axes[key]:
-                do = do_you_mean(told(value), [told(value) for value in axes[key]])
+                do = do_you_mean(value_text(value), [value_text(value) for value in axes[key]])
                 raise UsageError(f"a value that {path} has", place, do)

@@ -179,7 +179,7 @@ def tracked(words: str, acts: Iterable[Act]) -> list[Act]:
     """The acts of a tracked point, "iops read=0 block=4KiB", also those that are not run."""
     points = set(words.split()[1:])
     loads = (act for act in acts if act.do in ("load", "replay"))
-    return [act for act in loads if points <= {f"{key}={grammar.told(part)}" for key, part in act.point.items()}]
+    return [act for act in loads if points <= {f"{key}={grammar.value_text(part)}" for key, part in act.point.items()}]
 
 
 def _judgeable(repeat: Repeat, acts: Iterable[Act]) -> None:

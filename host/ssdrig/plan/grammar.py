@@ -16,7 +16,7 @@ from ssdrig.plan.reader import CAPABILITIES as CAPABILITIES
 from ssdrig.plan.step import Step as Step
 from ssdrig.plan.step import every as every
 from ssdrig.plan.step import label as label
-from ssdrig.plan.step import told as told
+from ssdrig.plan.step import value_text as value_text
 
 SHIPPED = Path(__file__).parent / "plans"
 SCHEMA = 1

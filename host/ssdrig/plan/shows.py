@@ -12,7 +12,7 @@ from ssdrig.base.words import do_you_mean
 from ssdrig.plan import formula, values
 from ssdrig.plan.document import shown
 from ssdrig.plan.formula import VALUES as VALUES
-from ssdrig.plan.step import Step, told
+from ssdrig.plan.step import Step, value_text
 
 
 class View(NamedTuple):
@@ -145,7 +145,7 @@ def _where(text, path: str, axes: Mapping[str, Sequence]) -> None:
         key, _, wanted = word.partition("=")
         if key not in axes:
             raise values.Wrong(f"where to name what {path} sweeps", shown(word), do_you_mean(key, axes))
-        points = [told(value) for value in axes[key]]
+        points = [value_text(value) for value in axes[key]]
         if wanted not in points:
             raise values.wrong(f"one of {', '.join(points)}", wanted, f"{key} in where", "name a point that is swept")
 

@@ -39,11 +39,11 @@ def every(steps: Iterable[Step]) -> Iterator[Step]:
         yield from every(step.steps)
 
 
-def told(value) -> str:
+def value_text(value) -> str:
     """A value of a point in one word: "4KiB", "65"."""
     return str(value).replace(" ", "")
 
 
 def label(path: str, point: Mapping) -> str:
     """A step at one of its points: "rounds/point read=65 block=64KiB"."""
-    return " ".join([path, *(f"{key}={told(value)}" for key, value in point.items())])
+    return " ".join([path, *(f"{key}={value_text(value)}" for key, value in point.items())])

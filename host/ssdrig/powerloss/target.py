@@ -127,7 +127,7 @@ def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Targ
             return of_drive(drive, claimed)
 
     nvme = held.drive.interface.startswith("NVMe")
-    announced = slots.told(slot.place, held.drive, held.root)
+    announced = slots.announces(slot.place, held.drive, held.root)
     return Target(
         lambda queues=1: connected(held.path, queues),
         promised,
@@ -189,7 +189,7 @@ def refuse(drive: Drive, bridge_is_part: bool, claimed: bool) -> Promise:
 
 
 def cannot(drive: Drive, announced: bool) -> tuple[str, ...]:
-    """The tests impossible on a local drive, with reasons. `announced`: see slot.told()."""
+    """The tests impossible on a local drive, with reasons. `announced`: see slot.announces()."""
     reasons = [] if announced else ["an announced loss of power: the kernel does not announce a shutdown to this drive"]
     if sysfs.text(f"/sys/block/{drive.name}/queue/nomerges") != "2":
         reasons.append(ATOMIC.format(f"the kernel may merge commands (queue/nomerges of {drive.name} is not 2)"))

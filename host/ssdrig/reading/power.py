@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.base.errors import RigError
-from ssdrig.meter import chips, fast, rails, reduced, said
+from ssdrig.meter import chips, fast, messages, rails, reduced
 from ssdrig.meter.pairing import unpaired
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.plan.rules.windows import Window
@@ -184,7 +184,7 @@ def _finite(value: float) -> float | None:
 
 def unknown_accuracy(facts: Mapping) -> str:
     """Why the accuracy of a rail is not known, "" where it is."""
-    if not said.has_chip(dict(facts)):
+    if not messages.has_chip(dict(facts)):
         return str(facts["accuracy"].get("unknown") or "")
     return "" if chips.of(dict(facts)) else f"the limits of chip {facts.get('chip')} are not known"
 

@@ -86,4 +86,4 @@ def _is(row: Row, repeat: str, words: str) -> bool:
     """Whether a row belongs to the tracked point, "iops read=0 block=4KiB"."""
     if row.state != "done" or row.act.repeat is None or row.act.repeat.path != repeat:
         return False
-    return set(words.split()[1:]) <= {f"{key}={grammar.told(value)}" for key, value in row.act.point.items()}
+    return set(words.split()[1:]) <= {f"{key}={grammar.value_text(value)}" for key, value in row.act.point.items()}

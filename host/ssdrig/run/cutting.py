@@ -182,7 +182,7 @@ def describe(
             filesystems.refuse_place(act.keys["filesystems"], place)
             say(filesystems.describe(act.keys["filesystems"]))
     promise = target.of_drive(drive, plp_claimed)
-    say("\n".join(promise_words(promise, target.cannot(drive, slot.told(place, drive)))))
+    say("\n".join(promise_words(promise, target.cannot(drive, slot.announces(place, drive)))))
 
 
 def refuse_server(acts: Iterable[Act]) -> None:

@@ -48,7 +48,9 @@ def table(
     whys: dict[str, list[str]] = {}
     for act in prepared.acts:
         if act.not_run:
-            whys.setdefault(f"{act.path}: {act.not_run}", []).append(" ".join(map(grammar.told, act.point.values())))
+            whys.setdefault(f"{act.path}: {act.not_run}", []).append(
+                " ".join(map(grammar.value_text, act.point.values()))
+            )
     for path, acts in _groups(prepared.acts):
         total = cost.total(acts, drive, prepared.earlier)
         rounds = acts[0].repeat

@@ -21,7 +21,7 @@ from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import wa
 from ssdrig.meter import pairing, power, wire
 from ssdrig.meter.frames import decode_samples
-from ssdrig.meter.said import document, is_rail
+from ssdrig.meter.messages import document, is_rail
 from ssdrig.meter.samples import SECOND_NS, Follower
 from ssdrig.reading import trust
 from ssdrig.reading.events import step_label

@@ -11,7 +11,7 @@ from ssdrig.base.uncertain import UNKNOWN, Uncertain
 from ssdrig.base.words import parse_bytes, parse_seconds
 from ssdrig.plan import shows
 from ssdrig.plan.rules import steady
-from ssdrig.plan.step import every, told
+from ssdrig.plan.step import every, value_text
 from ssdrig.reading import errors, table, trust
 from ssdrig.reading.row import WHOLE, Row, Table
 from ssdrig.views import svg
@@ -177,12 +177,12 @@ def last_rounds(of: Table, path: str) -> list[int]:
 def rows_at(of: Table, path: str, where: dict) -> list[Row]:
     """The rows of a step at these points (plan's words, spaces left out); of a repeat those that stand for it."""
     rounds = last_rounds(of, path)
-    wanted = {key: told(value) for key, value in where.items()}
+    wanted = {key: value_text(value) for key, value in where.items()}
     return [
         row
         for row in of.of(path)
         if (row.round is None or row.round in rounds)
-        and all(told(row.act.point.get(key)) == value for key, value in wanted.items())
+        and all(value_text(row.act.point.get(key)) == value for key, value in wanted.items())
     ]
 
 
@@ -201,7 +201,7 @@ def value_at(of: Table, path: str, where: dict, word: str, window: str | None = 
             for row in of.rows
             if row.state != "done"
             and row.act.path == path
-            and all(told(row.act.point.get(key)) == told(value) for key, value in where.items())
+            and all(value_text(row.act.point.get(key)) == value_text(value) for key, value in where.items())
         ]
         return None, f"not run: {lacking[0].why or lacking[0].state}" if lacking else "not run"
     figures, key = table.together(rows, window or WHOLE), shows.VALUES[word][0]

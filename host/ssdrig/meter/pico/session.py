@@ -13,7 +13,7 @@ import numpy as np
 
 from ssdrig.base.errors import RigError
 from ssdrig.base.words import clock
-from ssdrig.meter import bridge, said, wire
+from ssdrig.meter import bridge, messages, wire
 from ssdrig.meter.clock import NOMINAL_PPM
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.pico.stream import Rig
@@ -133,7 +133,7 @@ class Session:
         late either of them arrived."""
         heard_us = now_us = 0
         for kind, body in self.memory.frames(since):
-            if not said.is_whole(kind, body):
+            if not messages.is_whole(kind, body):
                 continue
             if kind == wire.PONG:
                 _, t_us, _ = struct.unpack_from(wire.PONG_BODY, body)

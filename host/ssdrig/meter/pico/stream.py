@@ -24,7 +24,7 @@ import numpy as np
 
 from ssdrig.base import prctl
 from ssdrig.base.errors import RigError, SsdrigError
-from ssdrig.meter import nominal, said, trip, wire
+from ssdrig.meter import messages, nominal, trip, wire
 from ssdrig.meter.pico.board import differs
 from ssdrig.meter.pico.line import Book, Frame, Line
 from ssdrig.meter.power import clipped_samples, mean_power_W, mean_V
@@ -365,7 +365,7 @@ class Rig:
     def _identify(self, body: bytes) -> None:
         """Whether a greeting comes from the board of the run; the first one does."""
         try:
-            hello = said.answer(wire.HELLO, body)
+            hello = messages.answer(wire.HELLO, body)
         except (ValueError, KeyError, TypeError, AttributeError):
             return
         if hello.get("protocol") != wire.PROTOCOL:
@@ -384,7 +384,7 @@ class Rig:
         self._board, self._in_doubt = self._board or hello, False
 
     def _account(self, kind: int, seq: int, body: bytes) -> None:
-        now, answer = time.monotonic(), said.answer(kind, body)
+        now, answer = time.monotonic(), messages.answer(kind, body)
         if kind == wire.SAMPLES:
             rail, config, n, _, index, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
             self._heard_at[rail] = now

@@ -40,7 +40,7 @@ from ssdrig.run.teardown import Stop, Teardown
 from ssdrig.runs import journal, parts
 
 
-def told(review: Review, args, show: Progress, code: int, stop: Stop) -> int:
+def finish(review: Review, args, show: Progress, code: int, stop: Stop) -> int:
     """Make the page, unless a signal has stopped the review or stops it now; print the plans that ran, and how to
     continue where some were not. Returns the exit code."""
     done, asked = review_folder.done(review), stop.count
@@ -365,7 +365,7 @@ def _performed(args: argparse.Namespace, show: Progress, run_args: argparse.Name
         if review_ is None:
             return code
         with stop.held():  # the last line is owed, whatever signals come
-            return told(review_, args, show, code, stop)
+            return finish(review_, args, show, code, stop)
 
 
 def _on_virtual(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ssdrig.plan.rules import steady as rule
-from ssdrig.plan.step import every, told
+from ssdrig.plan.step import every, value_text
 from ssdrig.reading import latency
 from ssdrig.reading.row import Row, Table, Verdict
 from ssdrig.views import svg
@@ -196,7 +196,7 @@ def rounds(context: Context) -> str:
 def _by_round(context: Context, table: Table, path: str, word: str) -> list[tuple]:
     """(point, [(round, value), …]) of each line."""
     by, where = context.show.get("by"), place(context.show)
-    rows = [r for r in table.of(path) if all(told(r.act.point.get(k)) == told(v) for k, v in where.items())]
+    rows = [r for r in table.of(path) if all(value_text(r.act.point.get(k)) == value_text(v) for k, v in where.items())]
     lines = []
     for p in points(table, path, by) if by else [None]:
         of = [(r.round or 1, r.value(word)) for r in rows if not by or r.act.point.get(by) == p]

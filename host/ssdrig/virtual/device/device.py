@@ -20,7 +20,7 @@ import numpy as np
 
 from ssdrig.base.kernels import compiling
 from ssdrig.blockio import nbd_protocol
-from ssdrig.virtual.device import kept, powercut, reserve, store, thermal, told
+from ssdrig.virtual.device import kept, powercut, reports, reserve, store, thermal
 from ssdrig.virtual.device.power import PowerFeatures
 from ssdrig.virtual.flash import nand, power_states, versions
 from ssdrig.virtual.flash.drive import VirtualDrive
@@ -259,17 +259,17 @@ class Device:
 
     def identity(self) -> dict:
         """What a host may know of the drive before it asks for its health."""
-        given = told.identity(self)
+        given = reports.identity(self)
         return self.faults.identity(given) if self.faults else given
 
     def health(self) -> dict:
         """The counters that the SMART pages are made of (see smartlog)."""
-        given = told.health(self)
+        given = reports.health(self)
         return self.faults.health(given) if self.faults else given
 
     def truth(self, t_ns: int) -> dict:
         """The ledger, with what only this level knows."""
-        return told.truth(self, t_ns)
+        return reports.truth(self, t_ns)
 
     def flush(self, t_ns: int) -> int:
         """Drain the write cache. Returns the host time when it is done."""

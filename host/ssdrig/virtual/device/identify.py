@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ssdrig.virtual.device import pdu, store, thermal
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.device.power import KELVIN
-from ssdrig.virtual.device.told import FIRMWARE
+from ssdrig.virtual.device.reports import FIRMWARE
 
 VERSION = 0x00010400
 MAX_QUEUES = 8  # of I/O

@@ -1,5 +1,5 @@
-"""Hostile answers of a board (ssdrig.meter.said): what wire.py does not have is damage where it arrives, and changes
-nothing."""
+"""Hostile answers of a board (ssdrig.meter.messages): what wire.py does not have is damage where it arrives, and
+changes nothing."""
 
 import json
 import struct
@@ -8,7 +8,7 @@ import pytest
 import stream
 
 from ssdrig.base.errors import RigError
-from ssdrig.meter import said, trip, wire
+from ssdrig.meter import messages, trip, wire
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.pico import stream as rig_stream
 from ssdrig.meter.pico.session import Memory, Session
@@ -79,11 +79,11 @@ WRONG = [
 
 
 def test_a_sound_hello_is_one():
-    assert said.answer(wire.HELLO, json.dumps(hello()).encode()) == hello()
-    assert said.answer(wire.HELLO, json.dumps(hello(boot=0)).encode())["boot"] == 0
+    assert messages.answer(wire.HELLO, json.dumps(hello()).encode()) == hello()
+    assert messages.answer(wire.HELLO, json.dumps(hello(boot=0)).encode())["boot"] == 0
     assert told(wire.HELLO, json.dumps(hello()).encode()).hello() == hello()
     exact = changed(("rails", 0, "shunt_tolerance_ppm"), 0)
-    assert said.answer(wire.HELLO, json.dumps(exact).encode()) == exact
+    assert messages.answer(wire.HELLO, json.dumps(exact).encode()) == exact
 
 
 @pytest.mark.parametrize("at, value", WRONG, ids=str)
@@ -95,8 +95,8 @@ def test_a_hello_that_is_none_changes_nothing(at, value):
 def test_samples_of_a_rail_without_a_lead_can_be_converted():
     """The firmware sends 0 where the board's file names none."""
     facts = hello()["rails"][0]
-    for lead, sound in ((0, True), (None, True), (said.MOST_LEAD_MOHM, True), (-1, False), (1001, False)):
-        assert said.is_rail(facts | {"lead_mOhm": lead}) is sound
+    for lead, sound in ((0, True), (None, True), (messages.MOST_LEAD_MOHM, True), (-1, False), (1001, False)):
+        assert messages.is_rail(facts | {"lead_mOhm": lead}) is sound
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 5000])
