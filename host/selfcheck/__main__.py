@@ -23,7 +23,7 @@ COUNTS = {
     "seeds": "of powerloss-recall and powerloss-injector: campaigns with each fault",
     "cuts": "of powerloss-aim, powerloss-long and powerloss-injector, for a shorter one",
     "kills": "of powerloss-kill, for a shorter one",
-    "plans": "of busy and plans, for a shorter one: the first so many",
+    "plans": "of busy and plans, for a shorter one: the first N",
     "pairs": "of busy-claims: pairs of runs",
     "rows": "of plans: rows measured before, which are not measured again; new ones are appended",
 }

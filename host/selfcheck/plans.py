@@ -119,8 +119,11 @@ def table(rows: Iterable[Mapping]) -> list[str]:
 
 
 def plans(plans: int | None = None, rows: str | None = None) -> list[Figure]:
-    """The plans that the virtual drive can run. `plans`: the first so many; `rows`: a file of rows, one JSON object a
-    line: its plans are not run again, and each new row is appended, so that a check that was stopped goes on."""
+    """The plans that the virtual drive can run.
+
+    plans: the first ones only.
+    rows: a file of rows, one JSON object a line: its plans are not run again, and each new row is appended, so that a
+    check that was stopped goes on."""
     can = prepare.of_virtual(PRESET)
     shipped = {name: grammar.read(*grammar.find(name)) for name in grammar.shipped()}
     names = [name for name, plan in shipped.items() if "quick" in plan.variants and can.issuperset(plan.needs)][:plans]

@@ -221,6 +221,10 @@ def test_drive_beside_the_slot_is_no_stranger(tree):
     tree.sata("sdb", serial="OTHER", port=2)
     tree.remove("sda")
     own.refuse_stranger()
+    tree.sata("sdc", serial="OTHER2", port=1)
+    with pytest.raises(ExchangedDrive) as refusal:
+        own.refuse_stranger()
+    assert "OTHER2" in refusal.value.seen
 
 
 @pytest.mark.parametrize("kind", ["sata", "usb"])

@@ -34,9 +34,9 @@ print(json.dumps({"name": one.name, "serial": one.serial, "unknown": rail.accura
 
 
 @pytest.mark.parametrize(
-    ("preset", "says", "flag"), [("nvme-tlc-estimates", 1.0, True), ("nvme-tlc-boasts", 0.9, False)]
+    ("preset", "ratio", "flag"), [("nvme-tlc-estimates", 1.0, True), ("nvme-tlc-boasts", 0.9, False)]
 )
-def test_what_the_drive_reports_of_itself(machine, tmp_path, needs, preset, says, flag):
+def test_what_the_drive_reports_of_itself(machine, tmp_path, needs, preset, ratio, flag):
     needs("nvme")
     words = ("--preset", preset, "--capacity", "1GiB", "--nvme-tcp", "127.0.0.1:0", "--die-with-parent")
     served = Serving(tmp_path, *words)
@@ -52,4 +52,4 @@ def test_what_the_drive_reports_of_itself(machine, tmp_path, needs, preset, says
     percent = presets.PRESETS[preset].power_error_percent
     assert f"+-{percent} %" in found["unknown"] and ("an estimate" in found["unknown"]) == flag and found["other"]
     idle_W = presets.PRESETS[preset].P_idle_mW / 1000
-    assert all(0 < block["watts"] <= 2 * says * idle_W for block in found["blocks"]), found
+    assert all(0 < block["watts"] <= 2 * ratio * idle_W for block in found["blocks"]), found

@@ -67,7 +67,7 @@ def test_what_a_command_does_is_counted_as_the_kernel_counts_it(mounted):
     first, last = recorded(mounted, "--", "sh", "-c", script)
     after = stat(mounted)
     assert [first[at] for at in (4, 6)] == [counts[at] for at in (4, 6)]  # writes, sectors: nothing before it began
-    assert [last[at] for at in (4, 6, 15)] == [after[at] for at in (4, 6, 15)]  # nor behind its end
+    assert [last[at] for at in (4, 6, 15)] == [after[at] for at in (4, 6, 15)]  # nor past its end
     assert (last[6] - first[6]) * 512 >= 160 << 16
 
 

@@ -64,10 +64,10 @@ CLAIMS_OF_POWER = re.compile(r"energy per write|(more|less) power|a write costs"
 def test_what_a_page_of_two_runs_claims(held, two):
     runs, figures = zip(*two, strict=True)
     html = page.render([], 0, list(zip(runs, figures, strict=True)))
-    said = html[html.index('class="verdict"') : html.index("</section>", html.index('class="verdict"'))]
+    text = html[html.index('class="verdict"') : html.index("</section>", html.index('class="verdict"'))]
     stars = {key for key, rows in cards(html).items() if "best" in rows.split()}
-    of_load, of_power = CLAIMS_OF_LOAD.search(said), CLAIMS_OF_POWER.search(said)
-    assert bool(of_load) == (held not in trust.OF_LOAD), said
+    of_load, of_power = CLAIMS_OF_LOAD.search(text), CLAIMS_OF_POWER.search(text)
+    assert bool(of_load) == (held not in trust.OF_LOAD), text
     assert bool(of_power) == (held is None)
     assert ("iops_mean" in stars) == (held not in trust.OF_LOAD) and ("energy_uJ_per_io" in stars) == (held is None)
     claimed = "<b>yes</b>" in html[html.index('class="scroll facts"') :]

@@ -44,12 +44,12 @@ def names(items):
     return [each.name for each in items]
 
 
-def test_a_plan_comes_behind_the_one_that_leaves_what_it_needs(tmp_path):
+def test_a_plan_comes_after_the_one_that_leaves_what_it_needs(tmp_path):
     other = FILLED + load("load", 'time = "10 s"', block="8 KiB") + shown("load")
     given = [item(tmp_path, *each) for each in (("begins", BEGINS), ("other", other), ("steady", STEADY))]
     found = order.arranged(given)
     assert names(found) == ["other", "steady", "begins"] and found[2].leaves_out == 3
-    assert found[2].behind == "steady" and found[0].behind is None
+    assert found[2].after == "steady" and found[0].after is None
     whole, short = given[0].prepared.cost, found[2].shortened.cost
     assert short.written_bytes == (0, 0) < whole.written_bytes and short.time_s[1] < whole.time_s[1] / 10
     assert order.total(found).time_s[1] == pytest.approx(sum(each.shortened.cost.time_s[1] for each in found))
@@ -72,7 +72,7 @@ def test_what_only_reads_passes_on_what_it_found(tmp_path):
         (STEADY + '[[step]]\nname = "rest"\ndo = "idle"\ntime = "9 s"\n', "a short rest: work in the background"),
         (
             STEADY + '[[step]]\nname = "rest"\ndo = "idle"\ntime = "61 s"\n' + load("reads", 'time = "1 s"', 100),
-            "a rest, and reads behind it",
+            "a rest, and reads after it",
         ),
         (STEADY + load("more", 'time = "1 s"', 50), "writes since"),
         (STEADY + '[[step]]\nname = "trim"\ndo = "trim"\n', "a trim"),
@@ -174,14 +174,15 @@ def test_a_table_that_is_wrong_is_refused():
 def test_the_dry_run_adds_up(tmp_path):
     given = [item(tmp_path, "begins", BEGINS), item(tmp_path, "steady", STEADY)]
     given = [*order.arranged(given), Item("gone", "gone", None, {}, why="no such plan")]
-    said = perform.dry_as_json("quick", DRIVE, given, Budget(10**12), 1e12)
-    each = [row for row in said["plans"] if row["why"] is None]
-    assert said["written_bytes"] == [sum(row["written_bytes"][i] for row in each) for i in (0, 1)]
-    assert said["share_percent"] == [round(size / 1e10, 4) for size in said["written_bytes"]]
-    assert said["plans"][1]["left_out"] == ["purge", "fill", "before"] and said["plans"][1]["behind"] == "steady"
+    document = perform.dry_as_json("quick", DRIVE, given, Budget(10**12), 1e12)
+    each = [row for row in document["plans"] if row["why"] is None]
+    assert document["written_bytes"] == [sum(row["written_bytes"][i] for row in each) for i in (0, 1)]
+    assert document["share_percent"] == [round(size / 1e10, 4) for size in document["written_bytes"]]
+    shortened = document["plans"][1]
+    assert shortened["left_out"] == ["purge", "fill", "before"] and shortened["after"] == "steady"
     text = "\n".join(perform.table("quick", DRIVE, given, Budget(10**12), 1e12))
     assert "not again, as steady leaves the drive: purge, fill, before; saves" in text
     assert "not run, no such plan: gone" in text and "% of the rated endurance" in text and "budget: 1.00 TB" in text
     tenfold = [replace(one, prepared=replace(one.prepared, drive={**DRIVE, "time_dilation": 10})) for one in given[:2]]
     hosts = perform.dry_as_json("quick", {**DRIVE, "time_dilation": 10}, tenfold, Budget(None), None)["host_s"]
-    assert hosts == pytest.approx([10 * s for s in said["host_s"]], rel=0.01)
+    assert hosts == pytest.approx([10 * s for s in document["host_s"]], rel=0.01)

@@ -114,9 +114,9 @@ def test_capacitors_that_age():
 def test_the_volatile_window():
     chance = np.random.default_rng(3)
     age = chance.uniform(0, 200, 2000)
-    said = cuts.cut_window(age, age < 52)
-    assert said.window_ms == pytest.approx(52, abs=0.3) and said.wrong == 0 and 51 < said.longest_ms < 52
-    said = cuts.cut_window(age, (age < 52) != (chance.random(2000) < 0.1))
-    assert said.window_ms == pytest.approx(52, abs=3) and said.wrong == pytest.approx(0.1, abs=0.03)
+    window = cuts.cut_window(age, age < 52)
+    assert window.window_ms == pytest.approx(52, abs=0.3) and window.wrong == 0 and 51 < window.longest_ms < 52
+    window = cuts.cut_window(age, (age < 52) != (chance.random(2000) < 0.1))
+    assert window.window_ms == pytest.approx(52, abs=3) and window.wrong == pytest.approx(0.1, abs=0.03)
     assert "no acknowledged write" in cuts.cut_window([1, 2], [False, False]).why
     assert cuts.cut_window([1, 2], [True, True])[:3] == (None, 2, None)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 from drives import a_drive
 
@@ -32,8 +33,8 @@ def running(serial: str, port: str | None) -> VirtualBench:
     """The bench that a serial stands for, with this port's rig."""
     known = json.loads(os.environ[NAME])[serial]
     folder = Path(known["folder"])
-    process = SimpleNamespace(poll=lambda: None)
-    return VirtualBench(folder, known["drive"], port, process, None, folder / "truth", folder / "board.json")  # type: ignore[arg-type]
+    process = cast(Any, SimpleNamespace(poll=lambda: None))
+    return VirtualBench(folder, known["drive"], port, process, None, folder / "truth", folder / "board.json")
 
 
 def drive_of(serial: str) -> inventory.Drive:
@@ -53,7 +54,8 @@ def main(words: list[str]) -> int:
     bench.real = real
     inventory.find = drive_of  # type: ignore[assignment]
     guard.refusals = lambda *_, **__: []
-    guard.hold = lambda drive, consent: contextlib.nullcontext(SimpleNamespace(path=drive.serial))  # type: ignore[assignment]
+    held = lambda drive, consent: contextlib.nullcontext(SimpleNamespace(path=drive.serial))
+    guard.hold = held  # type: ignore[assignment]
     fleet.survey = lambda: None  # type: ignore[assignment]
     matching.connect_to = lambda path: lambda write: NbdClient(str(running(path, None).drive["socket"]))
     fleet.PROGRAM = PROGRAM

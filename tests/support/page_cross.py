@@ -47,7 +47,7 @@ SHIFT = """new Promise((resolve) => { let sum = 0;
     .observe({type: 'layout-shift', buffered: true});
   setTimeout(() => resolve(sum), 100); })"""
 MOST_SHIFT = 0.05
-# the answer that a page begins with, unless it lies within the first screen
+# the answer that a page begins with, unless it is within the first screen
 ANSWERS = ".headline p b, .verdict:not(.headline) p:not(.hidden) b"
 BELOW_FIRST_SCREEN = f"""[...document.querySelectorAll('{ANSWERS}')]
   .filter((line) => line.checkVisibility()).slice(0, 1)

@@ -1,4 +1,4 @@
-"""What views give to headlines: values of the same figures as their own plots, or the reason why there is none."""
+"""What views give to headlines: values of the same figures as their own plots, or the reason for their absence."""
 
 import dataclasses
 import importlib
@@ -44,9 +44,9 @@ def test_of_a_fill(tmp_path):
     assert all("host-limited" in fact.of.why for fact in busy.values())
 
 
-@pytest.mark.parametrize(("lies", "broke"), [(0.0, False), (0.5, True)])
-def test_of_power_cuts(tmp_path, lies, broke):
-    run = table.load(synthetic_cuts.write(tmp_path, 20, lies))
+@pytest.mark.parametrize(("lie_share", "broke"), [(0.0, False), (0.5, True)])
+def test_of_power_cuts(tmp_path, lie_share, broke):
+    run = table.load(synthetic_cuts.write(tmp_path, 20, lie_share))
     (row,) = run.rows
     made = facts(run, "cuts", "cuts")
     least, judged = row.found["failing"], row.found["judged"]

@@ -111,8 +111,8 @@ def test_readings_that_cover_less_than_half_of_a_plateau_say_nothing_of_it(until
         for at in (0, until)
     ]
     found, why = filling._amplified([0, 100 * S], 1e9, False, False, at_ns, done, polls)
-    said = f"2 SMART readings in it, with {until} % of the writes between"
-    assert (why == said) is not covered and (found is None or covered)
+    note = f"2 SMART readings in it, with {until} % of the writes between"
+    assert (why == note) is not covered and (found is None or covered)
 
 
 def test_the_page_has_each_plateau_with_its_energy(run):

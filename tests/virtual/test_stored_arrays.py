@@ -158,6 +158,6 @@ def test_kept_faults_are_stored_unpacked(tmp_path):
     assert injector.load(tmp_path, 4) == ({"cuts": 1}, {"old": [([3], [b"x" * 4096])]})
     with pytest.raises(ValueError):
         injector.load(tmp_path, 3)
-    np.savez_compressed(tmp_path / injector.FILE, said=np.zeros(9, np.uint8), blob=np.zeros(1 << 20, np.uint8))
+    np.savez_compressed(tmp_path / injector.FILE, document=np.zeros(9, np.uint8), blob=np.zeros(1 << 20, np.uint8))
     with pytest.raises(ValueError):
         injector.load(tmp_path, 4)

@@ -1,4 +1,4 @@
-"""A whole run whose board is on another machine: the SIMULATED board behind TCP, 5 ms away each way."""
+"""A whole run whose board is on another machine: the SIMULATED board over TCP, 5 ms away each way."""
 
 import json
 

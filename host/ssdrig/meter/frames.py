@@ -222,8 +222,8 @@ class Decoder:
         answers = np.zeros(len(chosen), ANSWERS)
         answers["token"] = _gather(data, start[chosen] + wire.P_TOKEN, 4)
         answers["boot"], answers["tick"], answers["t4_ns"] = boot[chosen], tick[chosen], records.t_ns[rows[chosen]]
-        says = length[chosen] >= wire.P_END
-        answers["held_us"][says] = _gather(data, start[chosen[says]] + wire.P_HELD, 4)
+        whole = length[chosen] >= wire.P_END
+        answers["held_us"][whole] = _gather(data, start[chosen[whole]] + wire.P_HELD, 4)
         self._answers = np.concatenate([self._answers, answers])
 
     def _boots(self, records, rows, kind, seq, tick) -> tuple[np.ndarray, np.ndarray]:

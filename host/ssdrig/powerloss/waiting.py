@@ -1,6 +1,6 @@
 """How much of the time until a drive was ready a host without a CPU to spare may have added.
 
-A drive behind a kernel works while this host does not; the delay is then the host's. A server on this host is
+A drive that a kernel serves works while this host does not; the delay is then the host's. A server on this host is
 late itself. So both are bounded: the time for which this process waited for a CPU, and that for which the server did.
 The longest that a chain of threads can wait is the sum over them, and the wait of any process is at most the time in
 which some process of the host waited (witness.waited_s())."""

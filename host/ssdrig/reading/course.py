@@ -167,10 +167,10 @@ def figures_of(table: Table, row: Row | None, data: RunData) -> dict:
             notes += [f"{name}, {times}: {note}" for note in figures["notes"]]
     if data.rails and not any(rail.fast for rail in data.rails):
         notes.append(NO_CHANNEL)
-    stands = by_name.get(OF_STEADY) if OF_STEADY in by_name else next(iter(reversed(by_name.values())), None)
-    if stands:
-        out |= {key: stands[key] for key in window_figures.KEYS if key not in NOT_FLAT}
-        out |= {"window_s": [stands["t0_s"], stands["t1_s"]], "window_label": stands["label"]}
+    main = by_name.get(OF_STEADY) if OF_STEADY in by_name else next(iter(reversed(by_name.values())), None)
+    if main:
+        out |= {key: main[key] for key in window_figures.KEYS if key not in NOT_FLAT}
+        out |= {"window_s": [main["t0_s"], main["t1_s"]], "window_label": main["label"]}
     out |= {key: of_run[key] for key in whole_run.KEYS}
     out |= {
         "run": table.data.header["run"],
@@ -188,7 +188,7 @@ def figures_of(table: Table, row: Row | None, data: RunData) -> dict:
         "raw_nand_bytes": drive.get("raw_nand_bytes"),
         "raw_nand_assumed": bool(drive.get("raw_nand_assumed")),
         "kernel": row.kernel if row else None,
-        "rails": _rails(data, stands),
+        "rails": _rails(data, main),
         "windows": by_name,
         "trust": trust.whole((figures["label"], figures["trust"]) for figures in by_name.values() if figures),
         "notes": list(dict.fromkeys(notes)),

@@ -48,7 +48,7 @@ class _Row(NamedTuple):
 def family_of(model: str, firmware: str, ids: frozenset[int]) -> Family | None:
     """The family of a drive.
 
-    model, firmware: as the drive reports them. ids: its attributes, all of which a row asks for must be among them.
+    model, firmware: as the drive reports them. ids: its attributes; a row holds where it asks for no other.
     None without a model, and where no row fits."""
     if not model:
         return None

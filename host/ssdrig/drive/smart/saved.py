@@ -312,7 +312,7 @@ IDENTITY = "identity"  # key of a document that is an Identify Controller only
 
 def documents_of(content: bytes, name: str) -> list[dict]:
     """The SMART documents in a file's content, in its order; an Identify Controller is {IDENTITY: {...}}. `name`: for
-    words. Raises UsageError for anything else, and where there is none."""
+    words. Raises UsageError for anything else, and without any."""
     documents_read = _documents(content, name)
     if not documents_read:
         raise UsageError(EXPECTED, f"an empty list: {name}", DO)

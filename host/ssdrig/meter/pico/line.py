@@ -3,7 +3,7 @@
 Bytes outside a frame are stored as damage and never raise.
 
 Many frames of the wire taken apart at once, as wire.decode does it one by one: what has waited at a port, or came
-fast. The COBS codes of a frame are a chain, each says where the next one lies; here the chains of all frames are
+fast. The COBS codes of a frame are a chain, each holds the place of the next one; here the chains of all frames are
 followed in step. Pure.
 """
 
@@ -58,7 +58,7 @@ def payloads(parts: list[bytes]) -> list[bytes | None]:
         last += STEPS
         if not octets[codes[last]].any():  # a chain that has come to a delimiter stays there
             break
-    # of a block of 254 the code stands for no zero, and a chain that leaves its frame is none
+    # of a block of 254 the code marks no zero, and a chain that leaves its frame is invalid
     plain = (codes[last] == ends) & ~(np.diff(codes[: last + 1], axis=0) == 255).any(axis=0)
     zeroed = octets.copy()
     zeroed[codes[:last] if plain.all() else codes[:last, plain]] = 0
@@ -79,8 +79,8 @@ def _alone(part: bytes) -> bytes | None:
         whole = wire.cobs_decode(part)
     except wire.WireError:
         return None
-    payload, said = whole[:-_CRC_BYTES], whole[-_CRC_BYTES:]
-    return payload if len(payload) >= wire.BODY and crc32(payload) == int.from_bytes(said, "little") else None
+    payload, crc = whole[:-_CRC_BYTES], whole[-_CRC_BYTES:]
+    return payload if len(payload) >= wire.BODY and crc32(payload) == int.from_bytes(crc, "little") else None
 
 
 DAMAGE_KEPT = 256  # bytes

@@ -49,10 +49,10 @@ class LastSecond(NamedTuple):
         return out
 
     def power_W(self) -> float | None:
-        """Mean power of all rails together; None if nothing came of one of them."""
-        each = list(self.rails_W().values())
-        known = [watts for watts in each if watts is not None]
-        return sum(known) if each and len(known) == len(each) else None
+        """Mean power of all rails together; None where a rail sent nothing."""
+        powers = list(self.rails_W().values())
+        known = [watts for watts in powers if watts is not None]
+        return sum(known) if powers and len(known) == len(powers) else None
 
     def voltages(self) -> list[tuple[dict, float, float]]:
         """Of each rail of which something came: its entry of the hello, the lowest and the highest voltage at the drive

@@ -71,8 +71,8 @@ class Rejected:
         new = {digest: line for digest, line in new.items() if digest not in self._lines}
         if not new:
             return 0
-        said = {"utc_ns": time.time_ns(), "to": self._to, "status": answer.status, "answer": answer.words[:1000]}
-        block = b"".join(json.dumps(said | {"line": line.decode()}).encode() + b"\n" for line in new.values())
+        header = {"utc_ns": time.time_ns(), "to": self._to, "status": answer.status, "answer": answer.words[:1000]}
+        block = b"".join(json.dumps(header | {"line": line.decode()}).encode() + b"\n" for line in new.values())
         part_from_copies(self.path)
         with open(os.open(self.path, APPEND, 0o644), "ab") as f:
             if f.tell() and not _ends_with_newline(self.path):

@@ -18,7 +18,7 @@ from ssdrig.run.prepare import Prepared
 @dataclass(frozen=True)
 class Item:
     """A plan of a review. `prepared`: on its drive, None if it is not run, for the reason `why`; `leaves_out`: how many
-    of its first acts, since `behind`, the plan before it, leaves the drive as they make it."""
+    of its first acts, since `after`, the plan before it, leaves the drive as they make it."""
 
     name: str
     plan: str
@@ -27,13 +27,13 @@ class Item:
     prepared: Prepared | None = None
     why: str | None = None
     leaves_out: int = 0
-    behind: str | None = None
+    after: str | None = None
 
     @property
     def shortened(self) -> Prepared:
         """Without the acts that are left out."""
         assert self.prepared is not None
-        return prepare.leave_out(self.prepared, self.leaves_out, str(self.behind))
+        return prepare.leave_out(self.prepared, self.leaves_out, str(self.after))
 
 
 def item_of(planned: Planned) -> Item:
@@ -97,7 +97,7 @@ def chained(items: Sequence[Item]) -> list[Item]:
         assert item.prepared
         left = history.left(_acts(out[-1])).at_the_end() if out else history.Left()
         count = history.may_leave_out(left, _acts(item), item.prepared.plan)
-        out.append(replace(item, leaves_out=count, behind=out[-1].name if count else None))
+        out.append(replace(item, leaves_out=count, after=out[-1].name if count else None))
     return out
 
 

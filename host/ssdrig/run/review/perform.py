@@ -248,7 +248,7 @@ def table(
             lines.append(f"  {item.name:{width}} {item.variant or '':8} {_cost(item.shortened.cost, k)}")
             if item.leaves_out:
                 saved = words.clock(k * order.saved_s(item.prepared, item.leaves_out))
-                lines.append(f"    not again, as {item.behind} leaves the drive: {left_out(item)}; saves {saved}")
+                lines.append(f"    not again, as {item.after} leaves the drive: {left_out(item)}; saves {saved}")
     whole = order.total(items)
     share = f" = {_percent(whole.written_bytes, rated_bytes)} % of the rated endurance" if rated_bytes else ""
     lines.append(f"  {'in all':{width}} {'':8} {_cost(whole, k)}{share}")
@@ -276,7 +276,7 @@ def dry_as_json(level: str, drive: Mapping, items: Sequence[Item], spent: Budget
         row: dict = {"plan": item.name, "variant": item.variant, "sets": dict(item.sets), "why": item.why}
         if item.prepared:
             row |= _figures(item.shortened.cost, k)
-            row |= {"behind": item.behind, "left_out": left_out(item).split(", ") if item.leaves_out else []}
+            row |= {"after": item.after, "left_out": left_out(item).split(", ") if item.leaves_out else []}
         plans.append(row)
     document = {"dry_run": True, "warnings": prepare.warnings(drive), "level": level, "drive": dict(drive)}
     document |= {"plans": plans, **_figures(whole, k)}

@@ -315,7 +315,7 @@ def save(folder: Path, numbers: Mapping, cells: Mapping[str, Mapping]) -> None:
                     at += len(array)
             arrays[name].append([keys, places])
     text = json.dumps({"numbers": numbers, "cells": arrays}, default=lambda number: number.item()).encode()
-    np.savez(folder / FILE, said=np.frombuffer(text, np.uint8), blob=np.frombuffer(b"".join(blob), np.uint8))
+    np.savez(folder / FILE, document=np.frombuffer(text, np.uint8), blob=np.frombuffer(b"".join(blob), np.uint8))
 
 
 def load(folder: Path, pages: int) -> tuple[dict, dict[str, Keyed]]:
@@ -323,7 +323,7 @@ def load(folder: Path, pages: int) -> tuple[dict, dict[str, Keyed]]:
 
     pages: of the drive; a page that it does not have is a ValueError."""
     with stored_arrays.opened(folder / FILE) as stored:
-        document = json.loads(stored_arrays.array(stored, "said", np.uint8, None).tobytes())
+        document = json.loads(stored_arrays.array(stored, "document", np.uint8, None).tobytes())
         blob = stored_arrays.array(stored, "blob", np.uint8, None).tobytes()
     content = lambda place: None if place is None else blob[place[0] : place[0] + place[1]]
     cells = {

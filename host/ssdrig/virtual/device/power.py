@@ -37,7 +37,7 @@ class PowerMeasurement:
             self.maximum_W = max(self.maximum_W, watts)
 
     def act(self, action: int) -> None:
-        """Start anew or stop. Raises ValueError."""
+        """Start from zero, or stop. Raises ValueError."""
         if action not in (STOP, START):
             raise ValueError("0 to stop or 1 to start")
         self.on = action == START
