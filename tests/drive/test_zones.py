@@ -82,6 +82,14 @@ def test_zone_that_stays_as_it_was_is_a_fault(node, monkeypatch):
     assert "1 of 2" in error.value.seen and str(4 * MIB) in error.value.seen
 
 
+def test_report_that_ends_early_is_refused(node, monkeypatch):
+    """A zone without a length would be asked for again and again."""
+    kernel = use(monkeypatch, Kernel(zones.EMPTY))
+    with pytest.raises(DriveError) as error:
+        zones.reset(node)
+    assert str(8 * MIB) in error.value.expected and str(4 * MIB) in error.value.seen and kernel.reset == []
+
+
 def test_drive_without_zones_is_refused(node, monkeypatch):
     use(monkeypatch, Kernel())
     with pytest.raises(DriveError):

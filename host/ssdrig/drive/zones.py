@@ -48,12 +48,14 @@ def report(node: str) -> list[Zone]:
             HEADER.pack_into(buffer, 0, at // SECTOR_BYTES, MOST_ZONES, 0)
             fcntl.ioctl(fd, BLKREPORTZONE, buffer)
             some = unpacked(bytes(buffer))
-            if not some:
+            reached = some[-1].start + some[-1].length_bytes if some else at
+            if reached <= at:
                 break
-            zones += some
-            at = zones[-1].start + zones[-1].length_bytes
+            zones, at = zones + some, reached
     if not zones:
         raise DriveError(f"zones of {node}", "none", "use a plan for drives without zones")
+    if at < end:
+        raise DriveError(f"zones of {node} up to byte {end}", f"none from byte {at} on", "see the kernel's log (dmesg)")
     return zones
 
 
