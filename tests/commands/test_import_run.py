@@ -11,6 +11,7 @@ from fake_influx import FakeInflux
 
 from ssdrig import cli
 from ssdrig.base.errors import UsageError
+from ssdrig.commands import import_run
 from ssdrig.load import fiotext, foreign
 from ssdrig.meter import recordings
 from ssdrig.reading import table
@@ -234,3 +235,17 @@ def test_files_that_do_not_fit_are_one_error(tmp_path, capsys, monkeypatch, word
     (tmp_path / "out.json").write_text('{"fio version": "fio-3.33", "jobs": []}\n')
     (tmp_path / "j_iops.1.log").write_text("")
     assert way in refused(capsys, tmp_path, *words)
+
+
+@pytest.mark.parametrize(
+    ("names", "steps"),
+    [
+        (["a-2", "a", "a"], ["a-2", "a", "a-3"]),
+        (["a", "a", "a-2"], ["a", "a-2", "a-2-2"]),
+        (["7", "!"], ["fio-7", "fio"]),
+    ],
+)
+def test_each_job_has_a_step_of_its_own(names, steps):
+    jobs = [foreign.Job(name, "fio-3.33", 1000, 1000.0 * i, 1.0, {}) for i, name in enumerate(names)]
+    made = import_run._steps(import_run.Axis(0), None, jobs)
+    assert [step.name for step in made] == steps

@@ -5,6 +5,7 @@ import argparse
 import re
 import tomllib
 from collections.abc import Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,9 +103,10 @@ def _steps(axis: Axis, recording: Recording | None, jobs: Sequence[Job]) -> list
     for job in sorted(jobs, key=lambda job: job.utc_ms or 0.0):
         name = re.sub("[^a-z0-9]+", "-", job.name.lower()).strip("-")[:40] or "fio"
         name = name if name[0].isalpha() else f"fio-{name}"
-        same = sum(re.fullmatch(f"{re.escape(name)}(-[0-9]+)?", step.name) is not None for step in steps)
+        taken = {step.name for step in steps}
+        free = next(one for one in chain([name], (f"{name}-{n}" for n in count(2))) if one not in taken)
         begin = axis.ns((job.utc_ms or 0.0) * 1e6)
-        steps.append(Step(f"{name}-{same + 1}" if same else name, job, begin, begin + job.runtime_ms * 10**6))
+        steps.append(Step(free, job, begin, begin + job.runtime_ms * 10**6))
     return steps
 
 
