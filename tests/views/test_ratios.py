@@ -274,6 +274,7 @@ MAKERS = {
     "reading/rest.per_GB": of_rest,
     "views/power_states/figures.break_even": of_break_even,
     "reading/cache_recovery.of": of_recovery_rate,
+    "reading/cache_recovery._after_folding": of_folding_energy,
     "reading/cache_recovery._energy": of_folding_energy,
     "reading/cache_recovery._watts": of_folding_energy,
     "views/load_line/html.fit": of_load_line,

@@ -4,14 +4,17 @@ The amount folded in a rest grows with its length once the drive begins, until t
 through the rests in which a part came back has the folding rate as its slope, and the delay of the drive where it
 crosses 0. A rest whose cache is known too vaguely, or that brought back less than a shorter one that brought back all,
 was disturbed: it is left out. The energies of the same rests lie on a line, too, whose slope is the drive's power while
-it folds. Less its power at rest, which is the slope between rests that ended before it began (or, without two of those,
-between the two shortest that brought back all), and divided by the rate, that is the energy of folding. A power state
-that the drive enters later, in a long rest, has no part in it."""
+it folds. Less its power at rest, which is the slope between rests that ended before it began, and divided by the rate,
+that is the energy of folding. A power state that the drive enters later, in a long rest, has no part in it. Without two
+rests that ended before, the two shortest that brought back all stand for them; the drive may sleep by then, so by as
+much as its power right after folding differs from theirs the figure is uncertain."""
 
+import math
 from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
 
-from ssdrig.base.uncertain import FEWEST, Uncertain, difference, line, ratio
+from ssdrig.base.uncertain import FEWEST, NO_ERROR, Uncertain, difference, line, ratio
 
 NONE = "no load with a rest before it whose cache is known"
 WHOLE = 0.95  # of the largest
@@ -83,7 +86,7 @@ def of(rests: Sequence[Rest]) -> Recovery:
     delay_s = None if begun.value is None else max(0.0, begun.value)
     none = [rest for rest in ordered if rest.cache_bytes <= SOME * most and rest.rest_s <= (delay_s or 0.0)]
     out = out._replace(rate_Bps=rate.value, rate_error_Bps=rate.error, delay_s=delay_s, delay_error_s=begun.error)
-    return _energy(out, rate, part, (none, whole[:2]))
+    return _energy(out, rate, part, none, whole[:2])
 
 
 def _watts(rests: Sequence[Rest]) -> Uncertain:
@@ -93,11 +96,36 @@ def _watts(rests: Sequence[Rest]) -> Uncertain:
     return line([one.rest_s for one, _ in known], [J for _, J in known], errors).slope
 
 
-def _energy(out: Recovery, rate: Uncertain, part: Sequence[Rest], idle: Sequence[Sequence[Rest]]) -> Recovery:
-    """`idle`: rests between whose lengths the drive does nothing; the first such are used."""
-    folding = _watts(part)
-    floors = [_watts(rests) for rests in idle]
-    floor = next((watts for watts in floors if watts.value is not None), floors[0])
+def _after_folding(part: Sequence[Rest], first: Rest, rate: Uncertain, delay_s: float) -> Uncertain:
+    """Power (W) between the end of folding and the end of `first`, the shortest rest that brought back all. The energy
+    and the time at that end are those of the line through `part`, with the error of the folding rate."""
+    none = Uncertain(None, None, NO_ERROR, "the energies of the rests do not lie on a line")
+    lengths, joules = [rest.rest_s for rest in part], [rest.rest_J for rest in part if rest.rest_J is not None]
+    if (whole_J := first.rest_J) is None or len(joules) < len(part):
+        return none
+    folding, folds_s = line(lengths, joules).slope, ratio(Uncertain(first.cache_bytes, 0.0), rate)
+    if folding.value is None or folding.error is None or folds_s.value is None or folds_s.error is None:
+        return none
+    on_s, left_s = delay_s + folds_s.value - fmean(lengths), first.rest_s - delay_s - folds_s.value
+    if left_s <= 0:
+        return none
+    error_J = math.hypot(folding.error * on_s, folding.value * folds_s.error, first.rest_error_J or 0.0)
+    left_J = whole_J - fmean(joules) - folding.value * on_s
+    return ratio(Uncertain(left_J, error_J), Uncertain(left_s, 0.0))
+
+
+def _energy(
+    out: Recovery, rate: Uncertain, part: Sequence[Rest], none: Sequence[Rest], whole: Sequence[Rest]
+) -> Recovery:
+    """`none`: rests that ended before the drive folded; `whole`: the two shortest that brought back all."""
+    folding, floor = _watts(part), _watts(none)
+    late = _watts(whole)
+    if floor.value is None and late.value is not None and late.error is not None:
+        after = _after_folding(part, whole[0], rate, out.delay_s or 0.0)
+        if after.value is None or after.error is None:
+            words = "no rest ended before the drive folded, and its power right after folding is not known"
+            return out._replace(folding_W=folding.value, folding_error_W=folding.error, energy_why=words)
+        floor = Uncertain(late.value, late.error + after.error + abs(after.value - late.value))
     out = out._replace(
         folding_W=folding.value,
         folding_error_W=folding.error,

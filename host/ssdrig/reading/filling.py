@@ -158,10 +158,11 @@ def rested(rows: Sequence["Row"]) -> list[cache_recovery.Rest]:
     known = [row.found["plateaus"] for row in rows if row.found["cache_bytes"]]
     fast, slow = ([plateau[at]["bw_mean_MBps"] for plateau in known] for at in (0, 1))
     usual, least = (float(np.median(slow)), min(fast)) if known else (0.0, 0.0)
+    visible = (least * max(slow, default=0.0)) ** 0.5
     out = []
     for row in rows:
         cache, error, levels = row.found["cache_bytes"], row.found["cache_error_bytes"], row.found["plateaus"]
-        if cache is None and known and len(levels) == 1 and levels[0]["bw_mean_MBps"] < (least * max(slow)) ** 0.5:
+        if cache is None and known and all(plateau["bw_mean_MBps"] < visible for plateau in levels):
             cache, error = 0.0, 0.0
         if cache is None or levels[-1 if not cache else 1]["bw_mean_MBps"] < (1 - plateaus.JUMP) * usual:
             continue
