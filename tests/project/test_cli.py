@@ -347,6 +347,9 @@ def test_many_runs_are_a_row_each_and_fit():
         assert len(lines) == 13 and max(map(len, lines)) <= columns
         assert all(f"name {i} " in line for i, line in enumerate(lines[1:], 1))  # what tells them apart is left
     assert lines[1].startswith(names[0]) and "10\u202f000" in lines[1] and "2.50" in lines[1]
+    alike = [f"{i}, default OP" for i in range(12)]
+    lines = screen.runs_in_rows(alike, figures, 60)
+    assert max(map(len, lines)) <= 60 and all(any(line.startswith(name) for line in lines) for name in alike)
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])

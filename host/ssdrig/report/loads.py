@@ -258,7 +258,7 @@ def rows(title: str, terms: list, view, shown: list, names: list, review: int, a
                 text += f" <small>{number(spread(f), 1)} % of the mean</small>"
             tip = words.exact(term, f[term.key])
             tip = f' title="{tip}"' if tip else ""
-            out.append(f'<td data-run="{i}"{" class=top" if i == review else ""}{tip}>{text}</td>')
+            out.append(f"<td{' class=top' if i == review else ''}{tip}>{text}</td>")
         out.append("</tr>")
     return "".join(out) + "</tbody>"
 

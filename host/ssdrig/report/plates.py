@@ -87,7 +87,7 @@ def slower(runs: Sequence, view, index: int, names: Sequence, looks: Sequence[di
         there = np.flatnonzero(counts)
         edge, share = upper_us(data.k)[there], 1 - np.cumsum(counts[there]) / total
         points = [(float(edge[0]) / 1.02, 1.0), *zip(edge.tolist(), share.tolist(), strict=True)]
-        rows += [f"{_quoted(names[i][2])},{t:.6g},{s:.6g}" for t, s in points]
+        rows += [f"{_quoted(names[i][2])},{t:.5g},{s:.4g}" for t, s in points]
         curves.append((i, _fewer(points)))
     if not curves:
         return None
@@ -175,7 +175,7 @@ def histogram(runs: Sequence, name: str, view, index: int, names: Sequence, look
         share = 100 * padded / of.sum()
         watts = (low + width * np.arange(len(share))) / 1000
         curves.append((i, watts, share))
-        rows += [f"{_quoted(names[i][2])},{w:.3f},{s / 100:.6g}" for w, s in zip(watts, share, strict=True) if s]
+        rows += [f"{_quoted(names[i][2])},{w:.3f},{s / 100:.4g}" for w, s in zip(watts, share, strict=True) if s]
     high = max(float(share.max()) for *_, share in curves)
     last = max(float(watts[-1]) for _, watts, _ in curves) + width / 1000
     plot = Plot("Power histogram", WIDTH, HEIGHT, (low / 1000, last), (0.0, 1.08 * high))

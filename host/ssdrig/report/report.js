@@ -212,6 +212,9 @@ function report() {
     shown.forEach((run, i) => { list.querySelectorAll("span")[i].textContent = run.label + (run === page.reviewed() ? " (reviewed)" : ""); });
   }
 
+  // a cell of the table of figures belongs to the run of its column
+  for (const cell of $$(".figures td")) cell.dataset.run = cell.cellIndex - 1;
+
   // ---- state: form and hash agree
   function showState() {
     for (const box of $$("input[name=drive]", FORM)) box.checked = state.drives.includes(+box.value);

@@ -190,14 +190,16 @@ HEADS = (
 
 
 def runs_in_rows(names: Sequence[str], figures: Sequence[dict], columns: int) -> list[str]:
-    """The key figures of the window `steady`, a row for each run; long names are shortened from the left,
-    where all are alike."""
+    """The key figures of the window `steady`, a row for each run; long names are shortened from the left, as far as
+    they still differ."""
     rows = [["run", "state", *(head for _, head in HEADS)]]
     for name, of in zip(names, figures, strict=True):
         cells = [_cell_of_run(of, key) for key, _ in HEADS]
         rows.append([name, of["state"], *cells])
     over = max(map(len, phases.text(rows))) - columns
     longest = max(phases.LEAST_NAME, max(len(row[0]) for row in rows) - max(0, over))
+    while len({phases.shortened(name, longest) for name in names}) < len(set(names)):
+        longest += 1
     lines_ = phases.text([[phases.shortened(row[0], longest), *row[1:]] for row in rows], width=columns)
     return lines_ + trust_strip.key_of_marks(lines_, columns)
 
