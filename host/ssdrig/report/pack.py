@@ -148,20 +148,22 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int, o
         **dict(zip(("power_mean", "power_min", "power_max"), power, strict=True)),
         "lat_mean": logarithmic(data.lat_mean_us),
         "lat_p99": few(data.lat_p99_us),
-        "temp": {"t": rounded(data.temp_t_s), "v": rounded(data.temperature_C)},
-        "wa": {"t": rounded(data.wa_t_s), "v": rounded(data.wa_value, 5), "e": rounded(data.wa_error, 5)},
+        "temp": {"t": rounded(data.temp_t_s, 2), "v": rounded(data.temperature_C)},
+        "wa": {"t": rounded(data.wa_t_s, 2), "v": rounded(data.wa_value, 5), "e": rounded(data.wa_error, 5)},
         "rails": (
             [{"name": rail.name, "mean": linear(rail.power_mean_W)[0]} for rail in data.rails]
             if len(data.rails) > 1
             else []
         ),
-        "polls": [[round(a, 3), round(b, 3)] for a, b, _ in data.polls],
+        "polls": [rounded(poll[:2], 2) for poll in data.polls],
         "marks": [[round(t, 3), text[:40]] for t, text in data.marks],
     }
 
 
 def rounded(values, places: int = 3) -> list[float]:
-    return [round(float(v), places) for v in values]
+    """Whole ones as such, which JSON writes with two characters less."""
+    near = [round(float(v), places) for v in values]
+    return [int(v) if v.is_integer() else v for v in near]
 
 
 TICK_s = 20e-6  # in which the times of samples are written
