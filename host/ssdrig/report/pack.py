@@ -161,7 +161,7 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int, o
 
 
 def rounded(values, places: int = 3) -> list[float]:
-    """Whole ones as such, which JSON writes with two characters less."""
+    """Whole numbers are ints, which take two characters less in JSON."""
     near = [round(float(v), places) for v in values]
     return [int(v) if v.is_integer() else v for v in near]
 
