@@ -190,8 +190,8 @@ HEADS = (
 
 
 def runs_in_rows(names: Sequence[str], figures: Sequence[dict], columns: int) -> list[str]:
-    """The key figures of the window `steady`, a row for each run; long names are shortened from the left, as far as
-    they still differ."""
+    """The key figures of the window `steady`, a row for each run; long names are shortened from the left, until
+    they would be equal."""
     rows = [["run", "state", *(head for _, head in HEADS)]]
     for name, of in zip(names, figures, strict=True):
         cells = [_cell_of_run(of, key) for key, _ in HEADS]
