@@ -181,7 +181,7 @@ def _steady(verdict: Mapping) -> Item:
 def host_of(loads: Sequence[limits.Load]) -> Item:
     """Whether the host could do what the load asked of it: `found` by rules.limits.loads()."""
     if not loads:
-        return Item("host", UNKNOWN, why="the run did not record how busy the host was")
+        return Item("host", UNKNOWN, why="not recorded by the run")
     worst = max(loads, key=lambda one: (one.beyond, one.value / one.limit))
     value, limit = round(worst.value, 1), worst.limit
     return Item("host", BAD if worst.beyond else OK, value, limit, worst.words if worst.beyond else None)
@@ -297,7 +297,7 @@ def paired(header: Mapping, events: Sequence[Mapping]) -> Item:
         return Item("pairing", UNKNOWN, why="the recording was not compared with the load (import without --sync)")
     event = next((event for event in reversed(events) if event.get("kind") == pairing.EVENT), None)
     if event is None:
-        return Item("pairing", UNKNOWN, why="the run did not look whether the rig feeds the drive")
+        return Item("pairing", UNKNOWN, why="not checked by the run")
     verdict, why = event.get("verdict"), str(event.get("why") or "the signature did not show")
     if verdict == pairing.PAIRED:
         return Item("pairing", OK)
