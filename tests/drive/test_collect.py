@@ -119,12 +119,20 @@ def test_endurance_group_and_fdp(tools):
             "id-ns": bytes(namespace),
             "02": PAGE,
             "09": PAGE,
+            "20": bytes(4096),
             "22": bytes(64),
+            "23": bytes(4096),
         }
     )
     tools.smartctl(answer_of_smartctl())
     document = collect.poll(NVME)
-    assert asked(tools) == ["id-ctrl", "id-ns", "02", "c0", "09 --lsi=5", "22 --lsi=5", "smartctl -x"]
+    pages = ["02", "c0", "09 --lsi=5", "22 --lsi=5", "23 --lsi=5", "23 --lsp=1 --lsi=5", "20 --lsi=5", "21 --lsi=5"]
+    assert asked(tools) == ["id-ctrl", "id-ns", *pages, "smartctl -x"]
+    assert document["log_23h"] == document["log_23h_host"] == document["log_20h"] == bytes(4096).hex()
+    assert document["log_21h"] is None
+    (tools.folder / "calls").unlink()
+    collect.poll(NVME, like=document)
+    assert asked(tools) == ["02", "09 --lsi=5", "22 --lsi=5", "23 --lsi=5", "23 --lsp=1 --lsi=5", "smartctl -i -A -H"]
     assert (
         document["log_22h"] == bytes(64).hex()
         and document["log_09h"] == PAGE.hex()

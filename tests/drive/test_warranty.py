@@ -173,6 +173,7 @@ def test_words_correct_a_row():
     """Of TBW and DWPD the table's own must not stay beside the new one."""
     model, capacity = "CT250P2SSD8", 250059350016
     got = warranty.of_arguments(arguments("--tbw", "90"), model, capacity)
+    assert got == warranty.of_arguments(arguments("--tbw", "90TB"), model, capacity)
     assert (
         got.tbw_TB == 90
         and got.years == 5
@@ -195,6 +196,8 @@ def test_words_correct_a_row():
     [
         ("--tbw", "0"),
         ("--tbw", "many"),
+        ("--tbw", "72 years"),
+        ("--tbw", "1B"),
         ("--years", "-3"),
         ("--years", "101"),
         ("--start", "1.5.2024"),

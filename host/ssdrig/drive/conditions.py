@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive import features, sysfs
+from ssdrig.drive import features, placement, sysfs
 
 QUEUE = (
     *("scheduler", "nr_requests", "nomerges", "rq_affinity", "wbt_lat_usec", "write_cache", "fua", "max_sectors_kb"),
@@ -74,6 +74,8 @@ def read(
         settings |= {f"link.{key}": sysfs.text(own, "device/link", key) for key in LINK_STATES}
     settings = {key: value for key, value in settings.items() if value not in ("", None)}
     of_drive, unknown = features.read(controller, nsid) if controller else ({}, {})
+    placed, why = placement.condition(controller, nsid) if controller else ({}, {})
+    of_drive, unknown = of_drive | placed, unknown | why
     return {"found": settings | of_drive, "unknown": unknown}
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ssdrig.base.errors import DriveError, UnsafeTarget
 from ssdrig.base.system import fcntl
-from ssdrig.drive import sysfs
+from ssdrig.drive import placement, sysfs
 from ssdrig.drive.inventory import Drive
 
 BLKGETDISKSEQ = 0x80081280  # linux/fs.h, Linux 5.15: the kernel's number of this appearance of a disk
@@ -125,6 +125,33 @@ def controller(drive: Drive, root: str | os.PathLike = "/") -> Iterator[str]:
         # of a drive with several paths it is the subsystem, which has a link to each controller
         if named not in {os.path.realpath(os.path.join(above, link)) for link in (".", os.path.basename(named))}:
             raise UnsafeTarget(f"{drive.controller} to be the controller of {drive.name}", "another drive's", hint)
+        yield path_of(fd)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def generic(drive: Drive, root: str | os.PathLike = "/") -> Iterator[str]:
+    """The path that opens the generic character device (/dev/ng0n1) of a namespace that is held; it is held meanwhile,
+    too. Raises DriveError if there is none, UnsafeTarget if the node is not that of the drive's namespace."""
+    node = placement.generic(drive.name)
+    hint = "start again with the drive's serial"
+    try:
+        fd = os.open(sysfs.within(root, node), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise DriveError(f"{node} to open", error.strerror or str(error), HINT) from error
+    try:
+        seen = os.fstat(fd)
+        number = f"{os.major(seen.st_rdev)}:{os.minor(seen.st_rdev)}"
+        if root == "/" and not stat.S_ISCHR(seen.st_mode):
+            raise UnsafeTarget(f"{node} to be a namespace", "no character device", hint)
+        folder = sysfs.within(root, "sys/class/nvme-generic", os.path.basename(node))
+        if root == "/" and sysfs.text(folder, "dev") != number:
+            raise UnsafeTarget(f"{node} to be the namespace of {drive.name}", f"device {number}", hint)
+        block = sysfs.within(root, "sys/dev/block", f"{drive.major}:{drive.minor}")
+        same = os.path.realpath(os.path.join(folder, "device")) == os.path.realpath(os.path.join(block, "device"))
+        if not same or os.path.basename(os.path.realpath(block)) != drive.name:
+            raise UnsafeTarget(f"{node} to be the namespace of {drive.name}", "another drive's", hint)
         yield path_of(fd)
     finally:
         os.close(fd)

@@ -24,9 +24,13 @@ TABLE_BYTES = 256  # of 0Ch: 32 power states of 8 bytes
 ZERO_C_K = 273
 
 
-def value(controller: str, feature: int, timeout_s: float = TIMEOUT_S) -> tuple[int | None, str]:
-    """(the 32 bits of a feature, "") or (None, why not): a drive without it aborts the command."""
-    call = program.run(["nvme", "get-feature", controller, f"--feature-id={feature}"], timeout_s)
+def value(
+    controller: str, feature: int, timeout_s: float = TIMEOUT_S, cdw11: int | None = None
+) -> tuple[int | None, str]:
+    """(the 32 bits of a feature, "") or (None, why not): a drive without it aborts the command. `cdw11`: which of a
+    feature that there are several of."""
+    which = [] if cdw11 is None else [f"--cdw11={cdw11}"]
+    call = program.run(["nvme", "get-feature", controller, f"--feature-id={feature}", *which], timeout_s)
     match = VALUE.search(call.stdout.decode(errors="replace"))
     return (int(match[1], 16), "") if call.exit_code == 0 and match else (None, said(call))
 

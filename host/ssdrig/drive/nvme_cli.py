@@ -69,6 +69,15 @@ def identify_uuids(controller: str, timeout_s: float = 10.0) -> tuple[bytes | No
     return _bytes(program.run(["nvme", "id-uuid", controller, "--raw-binary"], timeout_s), IDENTIFY_BYTES)
 
 
+def io_management(
+    node: str, nsid: int, operation: int, size: int, timeout_s: float = 10.0
+) -> tuple[bytes | None, dict]:
+    """I/O Management Receive (12h) of a namespace: `size` bytes of an operation's answer, and the tool record."""
+    words = ["--opcode=0x12", f"--namespace-id={nsid}", f"--cdw10={operation}", f"--cdw11={size // 4 - 1}"]
+    words += [f"--data-len={size}", "--read", "--raw-binary"]
+    return _bytes(program.run(["nvme", "io-passthru", node, *words], timeout_s), size)
+
+
 def capabilities(id_ctrl: bytes) -> dict:
     """The log page capabilities in Identify Controller (NVMe Base Specification 2.0, figure 275).
 

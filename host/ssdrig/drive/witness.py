@@ -21,6 +21,7 @@ from ssdrig.drive import sysfs
 SECTOR_BYTES = 512
 FEWEST_FIELDS = 11  # of stat; later kernels append discards and flushes
 NO_DEVICE = "the drive is served in user space: not a kernel block device, so the kernel has no counters for it"
+PASSED_BY = "writes by placement handle do not pass the kernel's block layer, which has the counters"
 NO_STAT = "the kernel has no counts of {name}"
 WENT_BACK = "the kernel's counters restarted: the device disappeared and came back"
 NOW = 1 << 62  # of bench.Bench.witness: of no second but the present one

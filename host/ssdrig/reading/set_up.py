@@ -21,9 +21,11 @@ ROWS = (
         ("LBA format", ("nvme.lba_format",)),
         ("LBA formats", ("nvme.lba_formats",)),
         ("Logical block", ("queue.logical_block_size",)),
+        ("Physical block", ("queue.physical_block_size",)),
     ),
     *(
         ("Host memory buffer", ("nvme.hmb",)),
+        ("Data placement", ("nvme.fdp",)),
         ("APST", ("nvme.apst",)),
         ("APST, from to after ms", ("nvme.apst_table",)),
     ),

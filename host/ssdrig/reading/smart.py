@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ssdrig.base import nvme_fdp
 from ssdrig.drive.smart import counters, health
 from ssdrig.drive.wear import wa
 from ssdrig.plan.rules.windows import Window
@@ -34,7 +35,14 @@ def add_polls(data: RunData, snapshots: list[dict], notes: list[str]) -> None:
     data.snapshots += [
         s | {"raw_nand_bytes": raw_bytes} for s in snapshots if cut_ns is None or s["t_end_ns"] <= cut_ns
     ]
-    data.notes += notes
+    data.notes += notes + placement_notes(data.snapshots)
+
+
+def placement_notes(snapshots: list[dict]) -> list[str]:
+    """What the drive recorded of data placement between the first and the last poll; none without it."""
+    known = [s for s in snapshots if s.get("fdp_events") is not None]
+    new = nvme_fdp.since(known[0]["fdp_events"], known[-1]["fdp_events"]) if len(known) > 1 else []
+    return [f"data placement: {nvme_fdp.in_words(new)}"] if new else []
 
 
 def polls(run: Path) -> tuple[list[dict], list[str]]:

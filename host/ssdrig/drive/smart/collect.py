@@ -5,6 +5,7 @@ import threading
 import time
 from typing import Any
 
+from ssdrig.base import nvme_fdp
 from ssdrig.base.errors import DriveError, SsdrigError, ToolMissing
 from ssdrig.drive import nvme_cli, program
 from ssdrig.drive.inventory import Drive
@@ -14,8 +15,12 @@ from ssdrig.drive.smart.smart_answer import LOG_KEY, answered
 TIMEOUT_S = 20.0
 PAGES_SHARE = 0.5  # of the time for a poll: a page that hangs leaves the other half to smartctl
 
-HEALTH, GROUP, FDP, OCP = 0x02, 0x09, 0x22, 0xC0
-SIZES = {FDP: 64}  # bytes; all others nvme_cli.LOG_BYTES
+HEALTH, GROUP, OCP = 0x02, 0x09, 0xC0
+FDP = (nvme_fdp.STATISTICS, nvme_fdp.EVENTS, nvme_fdp.CONFIGURATIONS, nvme_fdp.USAGE)
+CONSTANT = {"log_00h", "log_20h", "log_21h"}  # not asked for again
+# bytes; all others nvme_cli.LOG_BYTES
+SIZES = {nvme_fdp.STATISTICS: 64} | dict.fromkeys(FDP[1:], 4096)
+HOST_EVENTS = 1  # the field of log 23h by which its events are the host's, not the controller's
 SUPPORTED_BYTES = 1024  # log page 00h
 
 
@@ -23,8 +28,8 @@ def poll(drive: Drive, like: dict | None = None, timeout_s: float = TIMEOUT_S) -
     """Poll a drive: the document of schemas/journal.md "smart/<nnn>.json" without "n" and "reason", which the run adds.
 
     Asked of NVMe drives, one directly after the other, because write amplification compares two of them, and before
-    smartctl: log 02h, OCP's C0h, the maker's own pages, 09h if there are endurance groups, 22h if there is Flexible
-    Data Placement. Then `smartctl -x`. A page that a drive does not have counts as an error in its error log
+    smartctl: log 02h, OCP's C0h, the maker's own pages, 09h if there are endurance groups, 20h to 23h if there is
+    Flexible Data Placement. Then `smartctl -x`. A page that a drive does not have counts as an error in its error log
     (error_log_entries rises). So log 00h, the list of pages, is read first if LPA announces it, and
     believed. `like`, an earlier document of this drive, makes it the cheap poll for a series: only the pages that it
     has, and `smartctl -i -A -H` (with ATA device statistics if it has them).
@@ -117,7 +122,7 @@ def _add_pages(document: dict, drive: Drive, like: dict | None, deadline: float)
     if like:
         earlier = like.get("drive") or {}
         about |= {name: earlier.get(name) for name in ("pci_vendor_id", "endurance_group", "ocp_uuid_index")}
-        known = {key: page for key, page in like.items() if LOG_KEY.fullmatch(key) and key != "log_00h"}
+        known = {key: page for key, page in like.items() if LOG_KEY.fullmatch(key) and key not in CONSTANT}
         pages = [int(key[4:6], 16) for key, page in known.items() if page]
         document |= {key: None for key, page in known.items() if not page}  # its earlier answer still holds
     else:
@@ -126,7 +131,7 @@ def _add_pages(document: dict, drive: Drive, like: dict | None, deadline: float)
             return
         pages = _choose(document, drive, identity, asked)
     for lid in pages:
-        named = {"lsi": about["endurance_group"]} if lid in (GROUP, FDP) else {}
+        named = {"lsi": about["endurance_group"]} if lid in (GROUP, *FDP) else {}
         if lid == OCP and about["ocp_uuid_index"]:
             named = {"uuid_index": about["ocp_uuid_index"]}
         page = asked(f"log {lid:02X}h", nvme_cli.log_page, lid, SIZES.get(lid, nvme_cli.LOG_BYTES), **named)
@@ -134,6 +139,9 @@ def _add_pages(document: dict, drive: Drive, like: dict | None, deadline: float)
             document[f"log_{lid:02x}h"] = page.hex()
         elif not document["tools"][-1]["why"]:
             document[f"log_{lid:02x}h"] = None
+        if page is not None and lid == nvme_fdp.EVENTS:
+            page = asked("log 23h, of the host", nvme_cli.log_page, lid, SIZES[lid], lsp=HOST_EVENTS, **named)
+            document |= {"log_23h_host": page.hex()} if page is not None else {}
 
 
 def _choose(document: dict, drive: Drive, identity: bytes | None, asked) -> list[int]:
@@ -154,7 +162,7 @@ def _choose(document: dict, drive: Drive, identity: bytes | None, asked) -> list
         namespace = asked("Identify Namespace", nvme_cli.identify_namespace, drive.nsid or 1)
         about["endurance_group"] = namespace and nvme_cli.endurance_group(namespace) or 1
         pages += [GROUP] if has["endurance_groups"] else []
-        pages += [FDP] if has["has_fdp"] else []
+        pages += FDP if has["has_fdp"] else []
     if has["has_log_00h"]:
         listed = asked("log 00h", nvme_cli.log_page, 0x00, SUPPORTED_BYTES)
         if listed:

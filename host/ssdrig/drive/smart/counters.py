@@ -50,6 +50,8 @@ KEYS = (
     "nand_written_wrap_bytes",
     # in bytes: what NAND bytes of log 22h are to be held against, of one endurance group since FDP was switched on
     "fdp_host_written_bytes",
+    "fdp_erased_bytes",  # of the media of that group
+    "fdp_events",  # nvme_fdp.decode_23h; the last 63 of the host and of the controller
     "nand_written_tlc_bytes",  # without the SLC cache's share, if the drive reports both
     "host_program_pages",
     "nand_program_pages",  # NAND pages of unstated size: only the ratio of differences means something
@@ -98,6 +100,7 @@ NOT_FIGURES = {
     "nand_written_source",
     "nand_written_wrap_bytes",
     "pe_cycles_source",
+    "fdp_events",
     "hard_disk",
     "counter_units",
     "sources",

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from ssdrig.base import nvme_fdp
 from ssdrig.base.errors import DriveError
 from ssdrig.base.words import size
 from ssdrig.drive.smart import makers, nvme_pages
@@ -79,6 +80,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     bytes)."""
     out, host = _health(document, smartctl, unknown)
     out["namespace"] = namespace_of(document, smartctl)
+    out["fdp_events"] = _fdp_events(document, unknown)
     sources = [
         _from_c0h(document, unknown),
         _from_22h(document, unknown),
@@ -194,7 +196,8 @@ def _from_22h(document: dict, unknown: list[str]) -> dict:
     if not got or got["nand_written_bytes"] in BLANK and got["host_written_bytes"] in BLANK:
         return {}  # no FDP in this group
     out = _nand(got["nand_written_bytes"], 1, "log 22h")
-    host = got["host_written_bytes"]
+    host, erased = got["host_written_bytes"], got["media_erased_bytes"]
+    out |= {"fdp_erased_bytes": erased} if erased != U128 else {}
     if host == U128:
         return out
     return out | {
@@ -203,6 +206,15 @@ def _from_22h(document: dict, unknown: list[str]) -> dict:
         "host_written_source": "log 22h",
         "fdp_host_written_bytes": host,
     }
+
+
+def _fdp_events(document: dict, unknown: list[str]) -> list[dict] | None:
+    """The events of Flexible Data Placement, of host and controller, by the drive's time; None: no such page."""
+    lists = []
+    for name in ("23h", "23h_host"):
+        events = _page(document, name, lambda page: {"events": nvme_fdp.decode_23h(page)}, unknown)
+        lists += [events["events"]] if events else []
+    return sorted((event for events in lists for event in events), key=lambda event: event["t_ms"]) if lists else None
 
 
 def _from_09h(document: dict, unknown: list[str]) -> dict:

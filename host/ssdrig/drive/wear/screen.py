@@ -5,6 +5,7 @@ import shutil
 import sys
 import textwrap
 
+from ssdrig.base import nvme_fdp
 from ssdrig.base import words as in_words
 from ssdrig.base.terminal import painted, painter, printable
 from ssdrig.drive.smart import health
@@ -255,6 +256,10 @@ def _facts(report: dict) -> list[str]:
     if report["wa"]["value"] is not None:
         since = f"since {report['wa']['since']}" if report["wa"]["since"] else "over its life"
         out.append(f"Write amplification {since}: {report['wa']['words']}.")
+    if report["fdp_erased_bytes"] is not None:
+        events = nvme_fdp.in_words(report["fdp_events"] or ())
+        erased = f"Data placement: {in_words.size(report['fdp_erased_bytes'])} of the media erased"
+        out.append(f"{erased}{events and '; its last events: '}{events}.")
     mean = report["pe_cycles_mean"]
     if mean is not None and not report["hard_disk"]:
         ends = [f"{word} {report[key]:g}" for word, key in ENDS.items() if report[key] is not None]

@@ -13,6 +13,7 @@ from typing import Any
 
 from ssdrig.base import owner
 from ssdrig.base.errors import UsageError
+from ssdrig.base.words import parse_bytes
 from ssdrig.drive.wear.endurance import Limits, dwpd_of_tbw, tbw_of_dwpd
 
 SHIPPED = Path(__file__).with_name("warranty.toml")
@@ -148,7 +149,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "limits", f"the maker's warranty (default: from {user_file()} or the shipped table)"
     )
-    group.add_argument("--tbw", type=_positive, metavar="TB", help="rated terabytes written, 1e12 bytes each")
+    group.add_argument("--tbw", type=_tbw, metavar="TB", help="rated bytes written: terabytes, or with a unit (72TB)")
     group.add_argument("--years", type=_years, metavar="Y", help="length of the warranty, years")
     group.add_argument("--dwpd", type=_positive, metavar="N", help="drive writes per day over those years")
     group.add_argument("--pe-cycles", type=_positive, metavar="N", help="rated program/erase cycles of the flash")
@@ -187,6 +188,17 @@ def _positive(text: str) -> float:
     if not 0 < value < 1e9:
         raise ValueError
     return value
+
+
+def _tbw(text: str) -> float:
+    """ "72", "72TB", "72 TB" -> 72.0."""
+    try:
+        return _positive(text)
+    except ValueError:
+        terabytes = parse_bytes(text) / 1e12
+    if not 1e-3 <= terabytes < 1e9:
+        raise ValueError
+    return terabytes
 
 
 def _years(text: str) -> float:
