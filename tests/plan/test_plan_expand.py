@@ -284,3 +284,28 @@ def test_degrade_recover_is_eight_rounds_five_more_and_five_rests():
     sizes = dict(steady.keys["block"])
     assert sum(size * percent for size, percent in sizes.items()) == pytest.approx(100 * 514 * 1024, rel=0.08)
     assert [act.keys["time"] for act in found if act.do == "idle"] == [300.0] * 5
+
+
+def test_a_swept_part_that_is_too_small_is_left_out_and_another_is_refused():
+    found = {act.label: act.not_run for act in acts("working-set", capacity_bytes=64 << 20)}
+    assert found["read qd=1 range=10%"] and not found["read qd=1 range=50%"]
+    with pytest.raises(expand.TooSmall):
+        acts("host-memory", sets={"part": "10 %"}, capacity_bytes=64 << 20)
+
+
+def test_speed_is_not_measured_in_a_state_without_io():
+    states = [{"max_W": 1.0, "operational": on, "enter_us": 0, "exit_us": 0} for on in (True, True, False)]
+    plan = grammar.read(*grammar.find("power-limits"))
+    found = {act.label: act.not_run for act in expand.expand(plan, drive() | {"power_states": states}, ALL)}
+    assert not found["states/write power_state=1"] and found["states/write power_state=2"]
+    assert found["states/read power_state=3"] != found["states/read power_state=2"]
+    waking = grammar.read(*grammar.find("power-states"))
+    loads = expand.expand(waking, drive() | {"power_states": states}, ALL)
+    assert not next(act for act in loads if act.label == "states/wake power_state=2").not_run
+
+
+def test_a_plan_of_which_nothing_can_run_is_refused_with_the_reasons():
+    with pytest.raises(UsageError) as error:
+        acts("idle-power", capabilities=frozenset({"rig", "apst"}))
+    assert "aspm" in error.value.seen and "alpm" in error.value.seen
+    assert [act.path for act in acts("idle-power", capabilities=frozenset({"rig", "alpm"})) if not act.not_run]

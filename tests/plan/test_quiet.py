@@ -166,7 +166,10 @@ def test_a_rest_of_a_fixed_time_counts_what_the_drive_writes_by_itself(tmp_path)
 def test_without_a_rig_it_is_refused_before_the_start_or_left_out(tmp_path):
     with pytest.raises(UsageError, match=r"a bench with rig for step rest.*--rig PORT"):
         prepared(tmp_path, capabilities=prepare.REAL)
-    (act,) = prepared(tmp_path, PLAN + "optional = true\n", prepare.REAL).acts
+    with pytest.raises(UsageError, match="needs rig"):  # nothing is left
+        prepared(tmp_path, PLAN + "optional = true\n", prepare.REAL)
+    more = 'optional = true\n[[step]]\nname = "flush"\ndo = "flush"\n'
+    act, _ = prepared(tmp_path, PLAN + more, prepare.REAL).acts
     assert act.not_run == "needs rig, which this bench has not"
 
 

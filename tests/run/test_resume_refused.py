@@ -187,3 +187,9 @@ def test_resumed_campaign_is_refused_by_slot_and_switch_as_a_new_one(tmp_path, m
         monkeypatch.setattr(cutting, "describe", describe)
         assert {cli.main([*words, *more]) for more in ([], ["--dry-run"])} == {UnsafeTarget.exit_code}
     assert asked == 2 * [("REAL1", ("typed off", "typed on"), ["cuts"])]
+
+
+def test_a_real_run_goes_on_with_the_states_and_handles_it_began_with():
+    known = {"power_states": [{"operational": True}], "placement_handles": [0, 1], "raw_nand_bytes": 1 << 30}
+    rest = resume._of_run(known)
+    assert rest["power_states"] == known["power_states"] and rest["placement_handles"] == [0, 1]

@@ -26,7 +26,7 @@ from ssdrig.base.words import size
 from ssdrig.drive import openers
 from ssdrig.load import fiolog, fioseconds, fiotext
 from ssdrig.load.fioclock import is_of_the_job
-from ssdrig.load.fiojob import BINS_S, Job, detail, job_file, stall_s
+from ssdrig.load.fiojob import BINS_S, SCHEME_FILE, Job, detail, job_file, scheme, stall_s
 
 OLDEST_FIO = (3, 30)  # log_alternate_epoch_clock_id
 MARGIN_S = 60.0
@@ -105,6 +105,8 @@ def run(
         if any(folder.iterdir()):
             raise UsageError("an empty folder for a fio step", f"files in {folder}", "give each step its own folder")
         (folder / "job.fio").write_text(text)
+        if job.handles:
+            (folder / SCHEME_FILE).write_text(scheme(job))
         (folder / "start.json").write_text(json.dumps(started) + "\n")
     except OSError as error:
         raise JournalError(

@@ -46,7 +46,8 @@ class Job:
     writes take incompressible data from a pool of queue_depth blocks, each stamped with its place and time, instead of
     new data each time: 25 times as fast, no two sectors are the same, and zlib makes them 2 to 10 % smaller. `engine`:
     fio's, for a device; "null" does nothing. `open_zones`: number of zones of a zoned target that are written at a
-    time, at their write pointers; fio resets a full zone before it writes it again."""
+    time, at their write pointers; fio resets a full zone before it writes it again. `handles`: the placement handle of
+    all writes, or of those of each of `zones`; the target is then the generic character device of an NVMe namespace."""
 
     name: str
     rw: str
@@ -75,12 +76,14 @@ class Job:
     every_s: float = 0.0
     read_qd: int | None = None
     open_zones: int | None = None
+    handles: tuple[int, ...] = ()
 
 
 Options = list[tuple[str, object]]
 SYNC: dict[str, Options] = {"none": [], "each": [("sync", 1)], "flush": [("fsync", 1)]}
 ENGINES = ("libaio", "io_uring", "null")
 NULL_FILE = "/dev/zero"  # completes writes and reads immediately
+SCHEME_FILE = "placement.csv"  # next to the job file
 
 
 def job_file(job: Job) -> str:
@@ -111,6 +114,10 @@ def job_file(job: Job) -> str:
         engine = [("ioengine", "null")]
     elif job.target == NULL_FILE:
         engine = [("ioengine", job.engine), ("filename", NULL_FILE)]
+    elif job.handles:  # its device is opened without O_DIRECT, which it does not know
+        engine = [("ioengine", "io_uring_cmd"), ("cmd_type", "nvme"), ("filename", job.target.replace(":", "\\:"))]
+        engine += [("allow_file_create", 0), ("dataplacement", "fdp"), ("plid_select", "scheme")]
+        engine.append(("dp_scheme", SCHEME_FILE))
     else:
         engine = [("ioengine", job.engine), ("direct", 1), ("filename", job.target.replace(":", "\\:"))]
         engine.append(("allow_file_create", 0))  # else fio makes a file of the name of a device that is gone
@@ -178,6 +185,15 @@ def job_file(job: Job) -> str:
     return _section(job.name, options + both) + _section(f"{job.name}-reads", reads + both)
 
 
+def scheme(job: Job) -> str:
+    """The text of SCHEME_FILE: from byte, to byte, placement identifier, a line for each handle of the job. In the
+    first reclaim group, identifier and handle are one number."""
+    shares = [size for _, size in job.zones] if len(job.handles) > 1 else [100]
+    ends = [job.offset + sum(shares[: n + 1]) * job.size_bytes // 100 for n in range(len(shares))]
+    begins = [job.offset, *ends[:-1]]
+    return "".join(f"{begin},{end},{handle}\n" for begin, end, handle in zip(begins, ends, job.handles, strict=True))
+
+
 def _section(name: str, options: Options) -> str:
     return f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in options)
 
@@ -199,6 +215,9 @@ def _check_load(job: Job) -> None:
         if not fits or job.read_qd < 1 or detail(job) not in ("minute", "none"):
             expected = "reads during random writes of one size, by one thread, for a time, without a log by the second"
             raise UsageError(expected, str(job), words)
+    alone = not (job.sync != "none" or job.read_qd or job.open_zones or "://" in job.target)
+    if job.handles and (not alone or len(job.handles) not in (1, len(job.zones))):
+        raise UsageError("one placement handle, or one for each of zones, of a device", str(job), words)
     if job.sync not in SYNC or job.engine not in ENGINES:
         raise UsageError("known words for sync and engine", f"{job.sync} {job.engine}", words)
     if not 0 <= job.compressible <= 100 or (job.pool and job.compressible):

@@ -200,6 +200,13 @@ def _load(checked: Step, swept: set[str], where: str) -> None:
         raise UsageError("`resume` in the repeat", f"`resume` in {where}, inside of it", "move it to the repeat")
     if "hot" in keys and keys.get("pattern") == "sequential":
         raise UsageError('hot zones with pattern = "random"', f"a sequential pattern in {where}", "leave out hot")
+    if "handles" in has and "hot" not in keys:
+        raise UsageError("`handles` of hot zones", f"no `hot` in {where}", "add hot = …, or write handle = 0")
+    if {"handle", "handles"} & has and (keys["sync"] != "none" or keys["engine"] != "auto" or "read_qd" in has):
+        expected = "placed writes without sync, read_qd and engine: fio has its own engine for them"
+        raise UsageError(expected, f"another load in {where}", "leave those keys out")
+    if {"handle", "handles"} <= has:
+        raise UsageError("`handle` or `handles`", f"both in {where}", "leave one out")
     if keys.get("offset") == "behind" and (keys["pattern"], keys["threads"], "amount" in has) != (
         "sequential",
         1,

@@ -27,6 +27,22 @@ MOST_IN_FLIGHT = 1 << 16  # an NVMe queue, and what Linux lets all of AIO have (
 MOST_BUFFERS = 1 << 30  # bytes; fio fills a block for each I/O in flight
 
 
+class TooSmall(UsageError):
+    """A range of less than LEAST_BYTES."""
+
+
+class Lacking(UsageError):
+    """What the bench lacks for a plan. `needs`: of grammar.CAPABILITIES."""
+
+    needs: tuple[str, ...] = ()
+
+
+def _lacking(expected: str, needs: Iterable[str], do: str) -> Lacking:
+    error = Lacking(expected, f"none of {', '.join(needs)} here", do)
+    error.needs = tuple(needs)
+    return error
+
+
 @dataclass(frozen=True)
 class Repeat:
     """A repeat: its acts run `least` to `most` times, `until` a rule holds. `first`: the number of its
@@ -106,11 +122,8 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
     and the drive do not fit."""
     lacking = [need for need in plan.needs if need not in capabilities]
     if lacking:
-        raise UsageError(
-            f"a bench that can {' and '.join(plan.needs)} for {plan.name}",
-            f"none of {', '.join(lacking)} here",
-            "use another drive, or another plan",
-        )
+        expected = f"a bench that can {' and '.join(plan.needs)} for {plan.name}"
+        raise _lacking(expected, lacking, "use another drive, or another plan")
     zoned = drive.get("zoned") == HOST_MANAGED
     if zoned and "zoned" not in plan.needs:
         raise UsageError(
@@ -142,6 +155,9 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
             for inner in step.steps:
                 acts += _acts(inner, drive, capabilities, repeat, outer, picks.get(outer.get("at", "")))
         _judgeable(repeat, acts[begins:])
+    if acts and all(act.not_run for act in acts):
+        why = "; ".join(dict.fromkeys(str(act.not_run) for act in acts))
+        raise UsageError(f"a bench that can run a step of {plan.name}", why, "use another drive, or another plan")
     if zoned:
         _at_pointers(acts)
     return _placed(acts)
@@ -215,7 +231,7 @@ def tested_bytes(part: quantity.Range, drive: Mapping) -> int:
         )
     size = whole_MiB(size)
     if size < LEAST_BYTES:
-        raise UsageError("at least 16 MiB to test", words.exact_size(size), "ask for a larger range")
+        raise TooSmall("at least 16 MiB to test", words.exact_size(size), "ask for a larger range")
     return size
 
 
@@ -251,12 +267,9 @@ def _acts(
     lacking = [need for need in step.needs if need not in capabilities]
     why = f"needs {' and '.join(lacking)}, which this bench has not" if lacking else None
     if lacking and not step.optional:
-        raise UsageError(
-            f"a bench with {' and '.join(step.needs)} for step {step.path}",
-            "none here",
-            ("give --rig PORT, or " if "rig" in lacking else "")
-            + "add optional = true to the step, or use another bench",
-        )
+        rig = "give --rig PORT, or " if "rig" in lacking else ""
+        expected = f"a bench with {' and '.join(step.needs)} for step {step.path}"
+        raise _lacking(expected, lacking, f"{rig}add optional = true to the step, or use another bench")
 
     def act(point: Mapping, chosen: Mapping) -> Act:
         keys = dict(step.keys)
@@ -266,7 +279,13 @@ def _acts(
         keys.pop("over", None)
         if "off" in outer and "on" not in keys:
             keys.pop("off", None)  # pauses that the repeat sweeps, of a load without bursts
-        made = _sized(Act(step.path, step.do, keys, point, repeat, chosen=chosen), drive)
+        plain = Act(step.path, step.do, keys, point, repeat, chosen=chosen)
+        try:
+            made = _sized(plain, drive)
+        except TooSmall as error:
+            if "range" not in point:
+                raise
+            return replace(plain, not_run=why or f"{error.seen} of this drive, less than is tested")
         _under_way(made)
         return replace(made, not_run=why or _unfit(made, drive, capabilities))
 
@@ -404,6 +423,11 @@ def _unfit(act: Act, drive: Mapping, capabilities) -> str | None:
     state, states = act.point.get("power_state", act.keys.get("power_state")), drive.get("power_states")
     if state is not None and states and state >= len(states):
         return f"this drive has {len(states)} power states"
+    if state is not None and states and "time" in act.keys and act.do == "load" and not states[state]["operational"]:
+        return f"a drive does no I/O in power state {state}"
+    highest, known = max(kinds.KINDS["load"].handles(act.keys), default=None), drive.get("placement_handles")
+    if highest is not None and known and highest not in known:
+        return f"this drive has the placement handles {', '.join(map(str, known))}"
     if act.keys.get("sync") == "each" and "fua" not in capabilities:
         return "writes reach the drive of this bench without FUA"
     block = drive.get("logical_block_bytes") or 512

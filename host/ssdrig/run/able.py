@@ -9,7 +9,7 @@ from pathlib import Path
 from ssdrig.base import words
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.blockio import aio
-from ssdrig.drive import conditions
+from ssdrig.drive import conditions, placement
 from ssdrig.drive.inventory import Drive
 from ssdrig.meter import meter
 from ssdrig.plan import expand, grammar
@@ -26,9 +26,30 @@ def of_real(drive: Drive, rig: str | None, commands: tuple[str, str] | None = No
     can = {"rig"} if rig else set()
     can |= {"cut"} if (rig and meter.is_rig(rig)) or commands else set()
     can |= {"player"} if aio.known() else set()
+    can |= {"fdp"} if not placement.why_not(drive) else set()
     can |= {"zoned"} if drive.zoned == expand.HOST_MANAGED else set()
     can |= {need for key, need in SETTINGS.items() if conditions.can_set(key, drive.name, controller=drive.controller)}
     return prepare.REAL | can
+
+
+WHY_NOT = {
+    "zoned": "the drive has no zones (queue/zoned)",
+    "hmb": "the kernel shows no host memory buffer of the drive (/sys/class/nvme/nvmeN/hmb, Linux 5.15)",
+    "aspm": "the kernel has no PCIe ASPM policy to set (/sys/module/pcie_aspm/parameters/policy)",
+    "alpm": "no SATA link power management to set (/sys/class/scsi_host/hostN/link_power_management_policy)",
+    "apst": "the drive has no autonomous power states (feature 0Ch)",
+    "power-states": "the drive has no power states (feature 02h)",
+    "write-cache": "the drive has no write cache that can be switched",
+    "rig": "no --rig",
+    "player": "the kernel has no asynchronous I/O for the player",
+    "cut": "nothing that switches the drive's power",
+}
+
+
+def reasons(drive: Drive, needs: Iterable[str]) -> str:
+    """Why the bench around a real drive has none of these, of grammar.CAPABILITIES."""
+    known = {need: placement.why_not(drive) if need == "fdp" else WHY_NOT.get(need) for need in needs}
+    return "; ".join(f"{need}: {why}" if why else f"no {need}" for need, why in known.items())
 
 
 def of_server() -> frozenset[str]:

@@ -3,14 +3,14 @@ kinds: the virtual bench behind NBD, which needs no root, and a block device of 
 start to end."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
 from ssdrig.base.errors import DriveError, SsdrigError, UnsafeTarget
 from ssdrig.base.progress import Progress
-from ssdrig.drive import block, conditions, features, guard, purge, witness, zones
+from ssdrig.drive import block, conditions, door, features, guard, placement, purge, telemetry, witness, zones
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.smart import collect
 from ssdrig.drive.wear import warranty
@@ -37,6 +37,10 @@ def _cannot_reset() -> NoReturn:
     raise DriveError("a drive with zones", "one without", "leave the step out")
 
 
+def _cannot_place() -> NoReturn:
+    raise DriveError("a drive with data placement", "one without", "leave the step out")
+
+
 def _cannot_write(*_) -> NoReturn:
     raise DriveError("a drive whose blocks can be read and written", "one that cannot", "leave the step out")
 
@@ -52,12 +56,13 @@ class Bench:
     only that one's sources again), `check` verifies that the target is still this drive, that no other program uses it
     and, after an absence, that one of the places (4 KiB at byte offsets) is as it was that `remember` was given last,
     `trim` discards this many bytes from its beginning, `reset_zones` resets all zones and reports their number and
-    size, `setting` returns a condition, `change` sets it, `put_back`
-    takes what `setting` returned, `conditions` reads all, `witness` reads the kernel's own counts of its I/O (of a
-    SIMULATED drive also how late it answered, from a second on), `write_blocks` writes blocks of 4 KiB {byte offset:
-    content} and flushes, `read_blocks` reads some (None: the drive reports an error), `reads_as` is what a block that
-    was written reads as (a SIMULATED drive keeps a check of it alone), `keep` has a SIMULATED drive outlive the bench
-    in the folder of a run. `port` None: power is not measured.
+    size, `placed` holds the device of placed writes and gives its path, `setting` returns a condition, `change` sets
+    it, `put_back` takes what `setting` returned, `conditions` reads all, `witness` reads the kernel's own counts of its
+    I/O (of a SIMULATED drive also how late it answered, from a second on), `write_blocks` writes blocks of 4 KiB {byte
+    offset: content} and flushes, `read_blocks` reads some (None: the drive reports an error), `reads_as` is what a
+    block that was written reads as (a SIMULATED drive keeps a check of it alone), `keep` has a SIMULATED drive outlive
+    the bench in the folder of a run. `port` None: power is not measured.
+    `telemetry` saves the drive's own log of itself in a file; None: it has none.
     `target`: of a power-loss campaign. `connect` opens a link for bursts of reads (True: of writes, too); None: there
     does not exist."""
 
@@ -71,6 +76,7 @@ class Bench:
     check: Callable[[], object]
     trim: Callable[[int], None] = _cannot_trim
     reset_zones: Callable[[], dict] = _cannot_reset
+    placed: Callable[[], AbstractContextManager[str]] = _cannot_place
     setting: Callable[[str], list[str]] = _cannot_change
     change: Callable[[str, str], None] = _cannot_change
     put_back: Callable[[str, list[str]], None] = _cannot_change
@@ -81,6 +87,7 @@ class Bench:
     read_blocks: Callable[[list[int]], list[bytes | None]] = _cannot_write
     reads_as: Callable[[int, bytes], bytes] = lambda offset, content: content
     remember: Callable[[list[int]], None] = lambda offsets: None
+    telemetry: Callable[[Path], dict] | None = None
     target: Target | None = None
     connect: Connect | None = None
 
@@ -216,6 +223,7 @@ def real(
             **rating(limits),
             "time_dilation": 1,
             "power_states": states_of(drive),
+            "placement_handles": handles_of(drive),
         }
         if commands:
             words |= {"power_off": commands[0], "power_on": commands[1], "plp_claimed": plp_claimed}
@@ -265,6 +273,15 @@ def real(
             except SsdrigError:
                 return witness.read(None) | {"name": held.drive.name}
 
+        def save_telemetry(path: Path) -> dict:
+            with held.named() as drive:
+                return telemetry.save(str(drive.controller), path)
+
+        @contextmanager
+        def placed() -> Iterator[str]:
+            with held.named() as drive, door.generic(drive) as path:
+                yield path
+
         def check() -> Drive:
             held.check()
             held.prove()
@@ -281,6 +298,7 @@ def real(
             check,
             lambda range_bytes: block.discard(held.path, end_bytes=range_bytes),
             lambda: zones.as_json(zones.reset(held.path)),
+            placed,
             setting,
             change,
             put_back,
@@ -289,6 +307,7 @@ def real(
             write_blocks=lambda blocks: block.write(held.path, blocks),
             read_blocks=lambda offsets: block.read(held.path, offsets),
             remember=lambda offsets: target.remember(held, offsets),
+            telemetry=save_telemetry if drive.controller else None,
             connect=lambda write: block.Direct(held.path, write) if not (write and zoned) else _cannot_write(),
             target=target.of_held(held, commands, plp_claimed),
         )
@@ -311,6 +330,7 @@ def _reading(made: Bench, held: guard.Held) -> Bench:
         flush=none,
         trim=none,
         reset_zones=none,
+        placed=none,
         change=none,
         put_back=none,
         write_blocks=none,
@@ -335,6 +355,12 @@ def rating(limits: Limits | None) -> dict:
 def states_of(drive: Drive) -> list[dict]:
     """The rated figures of an NVMe drive's power states, for run.json."""
     return features.power_states(drive.controller) if drive.controller else []
+
+
+def handles_of(drive: Drive) -> list[int]:
+    """The placement handles of a drive with data placement, for run.json."""
+    known, _ = placement.read(drive)
+    return list(known.numbers) if known else []
 
 
 def polled(drive: Drive, like: dict | None = None) -> dict:

@@ -9,6 +9,7 @@ from ssdrig.drive import inventory
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
+from ssdrig.plan import expand
 from ssdrig.run import able, bench, cutting, options, prepare, sync_marks
 from ssdrig.run.budget import Budget
 
@@ -56,7 +57,11 @@ def on_real(args) -> Planned:
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     known = {**asdict(drive), **bench.rating(limits)}
     known |= {"raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
-    known |= {"power_states": bench.states_of(drive)}
+    known |= {"power_states": bench.states_of(drive), "placement_handles": bench.handles_of(drive)}
     cutting.refuse(drive, args)
-    prepared = on(args, known, able.of_real(drive, args.rig, cutting.commands(args)), warranty.rated_bytes(limits))
+    can = able.of_real(drive, args.rig, cutting.commands(args))
+    try:
+        prepared = on(args, known, can, warranty.rated_bytes(limits))
+    except expand.Lacking as error:
+        raise UsageError(error.expected, able.reasons(drive, error.needs) or error.seen, error.do) from error
     return prepared._replace(drive=drive, limits=limits, raw=(raw, assumed))

@@ -176,7 +176,8 @@ def _on_target(story: Story, args, show: Progress, stop: Stop, teardown: Teardow
 
 def _of_run(known: Mapping) -> dict:
     claims = {key: known.get(key) for key in ("raw_nand_bytes", "raw_nand_assumed", "rated_write_bytes")}
-    return {**claims, "time_dilation": 1}
+    abilities = {key: known.get(key) for key in ("power_states", "placement_handles")}
+    return {**claims, **abilities, "time_dilation": 1}
 
 
 def carry_out(

@@ -29,7 +29,7 @@ from ssdrig.base.errors import (
 )
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock, do_you_mean
-from ssdrig.drive import conditions, confirm, guard
+from ssdrig.drive import conditions, confirm, guard, telemetry
 from ssdrig.drive.wear import raw_nand
 from ssdrig.meter import bridge, meter, trip
 from ssdrig.meter.pairing import PAIRED
@@ -98,6 +98,7 @@ def _short(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
+TELEMETRY = "telemetry.bin"  # in the run folder
 SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
 
 
@@ -375,6 +376,8 @@ def carry_out(
         book = begin(header) if begin else journal.create(args.runs, header)
         teardown.push("close the journal", lambda: end.close(book, teardown, rig))
         teardown.record = lambda words: book.event("note", text=words)
+        limit_s = telemetry.TIMEOUT_S + SMART_LIMIT_S
+        teardown.push("save the drive's telemetry", lambda: _telemetry(end.exit_code, bench_, book), limit_s)
         if args.verbose:
             book.heard = teller(show.say)
         with end.of_steps(stop):
@@ -518,6 +521,18 @@ def _last_smart(book: journal.Journal, live: Live) -> None:
     with step(book, "teardown"):
         live.begin(Pace("teardown"))
         live.poll_smart("after")
+
+
+def _telemetry(exit_code: int, bench_: Bench, book: journal.Journal) -> None:
+    """Save the telemetry of a drive that has failed in the run folder."""
+    if exit_code not in (DriveError.exit_code, PromiseBroken.exit_code) or not bench_.telemetry:
+        return
+    answer: dict
+    try:
+        answer = bench_.telemetry(book.path / TELEMETRY)
+    except SsdrigError as error:  # it is gone, or another
+        answer = {"bytes": None, "why": words_of(error)}
+    book.event("telemetry", **answer)
 
 
 def _conditions_after(bench_: Bench, book: journal.Journal, before: Mapping) -> None:

@@ -282,6 +282,7 @@ _HEADER: tuple[tuple[str, str, Any, tuple[int, int] | None], ...] = (
     *(("drive", key, (int, NoneType), (0, 1 << 62)) for key in ("capacity_bytes", "raw_nand_bytes")),
     *(("drive", key, (int, float, NoneType), (0, 1 << 62)) for key in ("rated_write_bytes", "rated_pe_cycles")),
     ("drive", "power_states", (list, NoneType), None),
+    ("drive", "placement_handles", (list, NoneType), None),
     ("drive", "logical_block_bytes", (int, NoneType), (1, 1 << 40)),
     *(("plan", key, (str, NoneType), None) for key in ("name", "variant", "text")),
     ("plan", "params", (dict, NoneType), None),

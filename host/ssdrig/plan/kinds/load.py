@@ -13,6 +13,8 @@ KEYS = {
     "hot": Key("hot"),
     "compressible": Key("percent", 0),
     "zones": Key("count", needs="zoned"),
+    "handle": Key("index", needs="fdp"),
+    "handles": Key("word", words=("hot",), needs="fdp"),
     "rate": Key("rate"),
     "every": Key("time"),
     "read_qd": Key("count"),
@@ -69,11 +71,19 @@ def job(act, target: str, seed: int, dilation: int, interface: str):
         read_qd=keys.get("read_qd"),
         compressible=keys["compressible"],
         open_zones=keys.get("zones"),
+        handles=handles(keys),
         engine=engine(keys["engine"]),
         detail=keys.get("detail", "minute" if {"read_qd", "every"} & set(keys) else None),
         seed=seed,
         target=target,
     )
+
+
+def handles(keys) -> tuple[int, ...]:
+    """The placement handles that it writes by: one for all writes, or one for each hot zone; () by none."""
+    if "handles" in keys:
+        return tuple(range(len(keys["hot"])))
+    return (keys["handle"],) if "handle" in keys else ()
 
 
 def reads(keys) -> bool:

@@ -430,7 +430,7 @@ def _on_real(
         _same_rig(review, args.rig)
     raw, assumed = options.raw_nand(run_args, drive.model, drive.capacity_bytes)
     known = {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
-    known |= {"power_states": bench.states_of(drive)}
+    known |= {"power_states": bench.states_of(drive), "placement_handles": bench.handles_of(drive)}
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes, can = warranty.rated_bytes(limits), able.of_real(drive, args.rig)
     items, spent = _items(args, review, known, can, rated_bytes)

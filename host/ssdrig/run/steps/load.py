@@ -1,7 +1,9 @@
 """load: I/O by fio until its end has come."""
 
+from contextlib import nullcontext
+
 from ssdrig.load import fioclock, fiotext
-from ssdrig.plan.kinds.load import begins_s, job, longest_s
+from ssdrig.plan.kinds.load import begins_s, handles, job, longest_s
 from ssdrig.plan.rules import ends, laid
 from ssdrig.run.pace import Pace, polled
 
@@ -19,13 +21,14 @@ def carry_out(act, stage, number: int) -> dict:
     spare = laid.spare(stage.laid, drive)
     watch = ends.Watch(keys.get("until", ()), drive["capacity_bytes"], spare, reads_only=keys["read"] == 100)
     pace = Pace(act.path, act.amount_bytes, time_s, reads_smart, edges_s, every_s, watch.words)
-    made = job(act, stage.bench.fio_target, stage.next_seed(), stage.dilation, stage.bench.drive["interface"])
     writes = 1 - keys["read"] / 100
 
     def met(iops, moved_bytes: int) -> bool:
         return bool(watch.rules) and watch.met(iops, int(moved_bytes * writes))
 
-    result = stage.fio(act, made, pace, number, met)
+    with stage.bench.placed() if handles(keys) else nullcontext(stage.bench.fio_target) as target:
+        made = job(act, target, stage.next_seed(), stage.dilation, stage.bench.drive["interface"])
+        result = stage.fio(act, made, pace, number, met)
     moved = result.bytes
     if "read_qd" in keys and result.seconds:  # only writes count, as for a load that only writes
         moved = fiotext.totals(fioclock.ends(stage.folder(act, number) / "out.json")[1][-1], "write")["bytes"]
