@@ -546,6 +546,7 @@ NAMES = {
     "drive/inventory.py": "makes it",
     "drive/guard.py": "opens it, and compares what it has opened; words for people",
     "drive/smart/collect.py": "reads SMART, whose serial is compared; words for people",
+    "drive/placement.py": "reads the status of placement handles (I/O Management Receive)",
     "drive/ata_security.py": "reads IDENTIFY for a dry run; words for people",
     "drive/nvme_erase.py": "words for people",
     "commands/purge.py": "words for people",

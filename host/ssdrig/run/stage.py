@@ -142,7 +142,7 @@ class Stage:
             job, self.folder(act, number) / within, on_second=second, should_stop=lambda: ended[0] or self.asked()
         )
         counted = witness.between(before, self.bench.witness(witness.NOW))
-        if job.handles:
+        if {"handle", "handles"} & set(act.keys):
             counted |= {"drive": None, "why": witness.PASSED_BY}
         more = {"round": self.round} if self.round else {}
         self.book.event("witness", step=act.path, label=act.label, **more, **counted)
