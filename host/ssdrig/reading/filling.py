@@ -162,7 +162,7 @@ def rested(rows: Sequence["Row"]) -> list[cache_recovery.Rest]:
     out = []
     for row in rows:
         cache, error, levels = row.found["cache_bytes"], row.found["cache_error_bytes"], row.found["plateaus"]
-        if cache is None and known and all(plateau["bw_mean_MBps"] < visible for plateau in levels):
+        if cache is None and known and levels and all(plateau["bw_mean_MBps"] < visible for plateau in levels):
             cache, error = 0.0, 0.0
         if cache is None or levels[-1 if not cache else 1]["bw_mean_MBps"] < (1 - plateaus.JUMP) * usual:
             continue
