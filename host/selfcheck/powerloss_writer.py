@@ -26,7 +26,7 @@ CUTS, COMMANDS = 1000, 400_000
 CLEAN = {
     "volatile cache": ("sata-tlc", True, (5_000_000, 180_000_000)),
     "write cache off": ("sata-tlc", False, (5_000_000, 900_000_000)),
-    "capacitors": ("enterprise-plp", True, (1_000_000, 37_000_000)),
+    "capacitors": ("enterprise-plp", True, (1_000_000, 44_000_000)),
 }
 HOST = Host(late_ns=200_000)  # answers are seen together
 TORN = (0.0, 0.5)  # half of the cuts each: 4 KiB are whole, or may be torn

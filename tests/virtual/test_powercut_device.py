@@ -146,6 +146,27 @@ def test_torn_writes_only_where_nothing_says_that_a_page_is_whole(made):
     assert {shown for _, shown in host.cut().values()} <= {OLD, *range(40)}
 
 
+def test_with_capacitors_a_command_under_way_is_whole_beneath_a_later_one_of_a_sector(made):
+    """Seen: two of 1000 cuts of an honest drive were TORN_ATOMIC. A page of the later command had the other sectors of
+    the earlier one, whose other pages were gone."""
+    it = made(ENTERPRISE_PLP)
+    seen = set()
+    for _ in range(40):
+        host = Host(it)
+        host.now_ns = it.host_ns(it.drive._t) + MS
+        batch = np.zeros((2, nbd_protocol.COLUMNS), np.int64)
+        for row, at, length in zip(batch, (3 * PAGE, 3 * PAGE + 512), (8 * PAGE, 512), strict=True):
+            row[[nbd_protocol.OP, nbd_protocol.OFFSET, nbd_protocol.LENGTH]] = nbd_protocol.WRITE, at, length
+        batch[1, nbd_protocol.AT] = 8 * PAGE
+        content = bytes([len(seen) + 1, host.now_ns // MS % 251]) * (4 * PAGE) + bytes([255]) * 512
+        it.execute(np.frombuffer(content, np.uint8), batch, 2, host.now_ns)
+        host.cut()
+        first = [host.page(page)[:512] == content[:512] for page in range(3, 11)]
+        assert first in ([True] * 8, [False] * 8)
+        seen.add((first[0], host.page(3)[512] == 255))
+    assert {(True, False), (True, True)} <= seen
+
+
 def test_commands_of_one_packet_change_contents_in_their_order(made):
     host = Host(made())
     host.submit(

@@ -105,6 +105,8 @@ class Cut:
             elif in_flight[i] and self._there(command[i], draws):
                 settled.add(at)
                 self.kept_in_flight += 1
+                if self.plp:  # its page has the sectors of earlier commands that it did not write
+                    draws |= {command[j]: True for j in self.rows_of(at) if j < i and in_flight[j]}
             elif not in_flight[i] and self.chances.cached_new and self.rng.random() < self.chances.cached_new:
                 settled.add(at)
             else:
