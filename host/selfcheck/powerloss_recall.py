@@ -170,9 +170,10 @@ def campaign(case: Case, seed: int, with_fault: bool = True, least: int = LEAST,
         try:
             while n < most and (n < least or found_at is None):
                 n += 1
-                failed, names = _one(test)
+                failed, names, late_trims = _one(test)
                 truth = [each for each in test.device.last_cut["faults"] if each["observable"]]
-                found = _compared(fault, truth, failed, names, test.device.last_cut["faults"], case.block_bytes)
+                faults_of = test.device.last_cut["faults"]
+                found = _compared(fault, truth, failed, names, faults_of, case.block_bytes, late_trims)
                 for name in count:
                     count[name] += found[name]
                 known = found["right"] or (names & set(fault.leads_to) and with_fault)
@@ -184,15 +185,17 @@ def campaign(case: Case, seed: int, with_fault: bool = True, least: int = LEAST,
     return Result(n, found_at, **count)
 
 
-def _one(test: Faulty) -> tuple[dict[int, str], set[str]]:
-    """({block: class} of the blocks that break a promise, findings on the drive) of the next cut."""
+def _one(test: Faulty) -> tuple[dict[int, str], set[str], set[int]]:
+    """({block: class} of the blocks that break a promise, findings on the drive, blocks that read as zeros and that an
+    earlier trim allows to) of the next cut."""
     try:
         cut = test.cut()
     except DriveError:
-        return {}, test.drive_says(None)
+        return {}, test.drive_says(None), set()
     blocks, found = cut.blocks, cut.verdict
     failed = {int(blocks.lba[i]): NAMES[found.finding[i]] for i in found.failed()}
-    return failed, test.drive_says(cut.ready_ns)
+    late_trims = blocks.lba[blocks.trimmed & (blocks.seen == record.ZEROS)]
+    return failed, test.drive_says(cut.ready_ns), set(late_trims.tolist())
 
 
 def _compared(
@@ -202,7 +205,10 @@ def _compared(
     names: set[str],
     all_truth: Iterable[dict],
     block_bytes: int,
+    late_trims: set[int],
 ) -> dict[str, int]:
+    """Counts of a Result, of one cut. A block that was trimmed before and reads as zeros is no miss: only the drive
+    knows that it had lost that trim."""
     out = dict.fromkeys(("observable", "missed", "right", "blocks_missed", "false"), 0)
     of_a_page = 4096 // block_bytes
     touched: set[int] = set()
@@ -213,7 +219,7 @@ def _compared(
         out["observable"] += 1
         out["missed"] += not said
         out["right"] += bool(said & set(fault.leads_to))
-        out["blocks_missed"] += sum(block not in failed for block in each["blocks"])
+        out["blocks_missed"] += sum(block not in failed and block not in late_trims for block in each["blocks"])
     out["false"] = len(failed.keys() - touched) + len(names - set(fault.leads_to) if truth else names - LASTING)
     return out
 
