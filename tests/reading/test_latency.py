@@ -7,6 +7,7 @@ import pytest
 import synthetic_run
 from test_report import run_command
 
+from ssdrig.load.fiotext import plat_ns
 from ssdrig.reading import RunData, latency, summary, table
 
 SECONDS = 1001  # not a whole number of seconds in each stretch
@@ -54,3 +55,38 @@ def test_a_load_that_ended_within_its_first_second_is_no_defect(tmp_path):
     assert not len(data.lat_over_time) and figures["windows"]["all"] is None
     code, out, _ = run_command(run, "--json", "--csv", tmp_path / "csv", "--quiet")
     assert code == 0 and json.loads(out)["rows"] and (run / "report.html").exists()
+
+
+@pytest.fixture(scope="module")
+def busy() -> RunData:
+    """A load whose seconds have some 700 I/Os each, and one that has none."""
+    dice = np.random.default_rng(5)
+    bins = np.minimum(1300 + dice.exponential(40, (SECONDS, 70)), 1855).astype(int)
+    cells = [
+        (s, b, 10 * n) for s in range(SECONDS) if s != 500 for b, n in zip(*np.unique(bins[s], return_counts=True))
+    ]
+    run = RunData({}, [], "complete", None, 2)
+    run.iops = np.full(SECONDS, 700.0)
+    run.hist = np.array(cells, np.int64)
+    run.lat_over_time = latency.over_time(run)
+    return run
+
+
+def test_a_tail_is_that_of_its_stretch_and_covers_the_load(busy):
+    tail = latency.tail_over_time(busy)
+    assert (tail.edges_s[0], tail.edges_s[-1]) == (0, SECONDS) and (np.diff(tail.edges_s) > 0).all()
+    assert len(tail.us) == len(tail.edges_s) - 1 > 30
+    for first, last, us in zip(tail.edges_s, tail.edges_s[1:], tail.us):
+        inside = busy.hist[(busy.hist[:, 0] >= first) & (busy.hist[:, 0] < last)]
+        each = np.sort(np.repeat(inside[:, 1], inside[:, 2]))
+        assert len(each) >= latency.TAIL_IOS
+        assert us == plat_ns(each[len(each) - len(each) // 1000 - 1]) / 1000 / 2
+
+
+def test_a_load_of_too_few_ios_has_no_tail(data):
+    few = RunData({}, [], "complete", None, 1)
+    few.iops, few.hist = data.iops, data.hist[: len(data.hist) // 2]
+    few.lat_over_time = latency.over_time(few)
+    assert few.hist[:, 2].sum() < latency.TAIL_IOS
+    for run in (few, RunData({}, [], "complete", None, 1)):
+        assert not len(latency.tail_over_time(run).us)

@@ -229,7 +229,7 @@ def ink(b, panel, colour):
 @pytest.mark.slow
 def test_page_draws_all_panels_without_a_complaint_or_a_request(chromium, made):
     chromium.open(made[0], ready=READY)
-    assert chromium.js("document.body.dataset.ready") == "8"
+    assert chromium.js("document.body.dataset.ready") == "9"
     left_out = (
         "[...document.querySelectorAll('*')].filter((e) => getComputedStyle(e).contentVisibility === 'auto').length"
     )
@@ -238,7 +238,7 @@ def test_page_draws_all_panels_without_a_complaint_or_a_request(chromium, made):
     assert chromium.complaints() == []
     assert [u for u in chromium.requests() if not u.startswith(("file:", "about:", "data:"))] == []
     panels = chromium.js("[...document.querySelectorAll('[data-panel]')].map(e => e.dataset.panel)")
-    assert len(panels) == 8
+    assert len(panels) == 9
     for panel in panels:
         assert ink(chromium, panel, REVIEW) > 60, panel
         label = chromium.js(f"document.querySelector('[data-panel=\"{panel}\"]').getAttribute('aria-label')")
@@ -314,7 +314,7 @@ def test_the_reviewed_run_is_drawn_on_top(chromium, made):
     order = "document.querySelector('select[name=review]')"
     before = ink(chromium, "zoom-linear", REVIEW)
     chromium.js(f"{order}.value = '0'; {order}.dispatchEvent(new Event('change', {{bubbles: true}}))")
-    chromium.wait("ssdrig.state().review === 0 && document.body.dataset.ready === '8'")
+    chromium.wait("ssdrig.state().review === 0 && document.body.dataset.ready === '9'")
     assert before > 60 and ink(chromium, "zoom-linear", REVIEW) > 60
     assert chromium.js("document.querySelector('td.top').dataset.run") == "0"
 

@@ -77,8 +77,8 @@ def test_a_line_for_each_number_of_threads_along_the_queue_depth(run):
             if (threads, depth) == (32, 32):
                 assert dot[1:] == (None, None, "not run: the host has too few CPUs")
                 continue
-            assert dot.iops == pytest.approx(rate(threads, depth), rel=0.01)
-            assert dot.iops * dot.value / 1e6 == pytest.approx(threads * depth, rel=0.02), "Little's law"
+            assert dot.speed == pytest.approx(rate(threads, depth), rel=0.01)
+            assert dot.speed * dot.value / 1e6 == pytest.approx(threads * depth, rel=0.02), "Little's law"
 
 
 def test_the_page_has_latency_and_power_over_iops(run):
@@ -113,6 +113,17 @@ def test_marks_that_lie_on_each_other_have_one_label(run):
 def test_without_power_there_is_one_panel(tmp_path):
     made = page.render([table.load(sweep(tmp_path, rounds=1, power=False))])
     assert "Demand intensity</b>" in made and "Demand intensity, power" not in made
+
+
+def test_a_plan_names_other_figures(tmp_path):
+    show = '[[show]]\nview = "demand"\nof = "demand/point"\nwhere = "threads=8"\nspeed = "MB/s"\nvalue = "J/GB"\n'
+    run = table.load(sweep(tmp_path, show))
+    html = demand_html.demand(Context([run], ["one"], run.plan.shows[0], 0))
+    assert html.count("<figure") == 1 and ">MB/s</text>" in html and "J/GB" in html and ">IOPS</text>" not in html
+    iops = rate(8, 32)
+    speed, energy = iops * 4096 / 1e6, (1 + iops / LIMIT) / (iops * 4096 / 1e9)
+    (dots,) = demand_html.lines(run, "demand/point", run.plan.shows[0], "J/GB").values()
+    assert dots[0].speed == pytest.approx(speed, rel=0.01) and dots[0].value == pytest.approx(energy, rel=0.02)
 
 
 def test_where_picks_one_line_and_the_plan_names_scale_and_title(tmp_path):

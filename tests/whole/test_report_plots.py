@@ -185,7 +185,7 @@ def test_on_paper_the_plots_fit_the_sheet(chromium, made):
         " c.closest('.panel').getBoundingClientRect(), c.width, c.height]).map(([c, p, w, h]) => [c.left - p.left,"
         " c.right - p.right, w / c.width, (w / h) / (c.width / c.height)])"
     )
-    assert len(boxes) == 8
+    assert len(boxes) == 9
     for left, right, enlarged, shape in boxes:
         assert left == pytest.approx(0, abs=1) and right <= 1
         assert enlarged >= 1.8 and shape == pytest.approx(1, rel=0.02)

@@ -85,5 +85,5 @@ def test_the_browser_draws_the_rails_and_writes_them_as_csv(made):
         b.js("document.querySelector('select[name=review]').value = 1")
         b.js("document.querySelector('select[name=review]').dispatchEvent(new Event('change', {bubbles: true}))")
         b.wait("document.querySelector('.review') && document.querySelector('tr[data-run=\"1\"] .review')")
-        b.wait("document.body.dataset.ready === '8'")
+        b.wait("document.body.dataset.ready === '10'")
         assert ink(b, "power", REVIEW) < with_rails

@@ -230,7 +230,7 @@ def test_each_plot_is_saved_as_png_svg_and_csv(chromium, made):
 
 def test_without_javascript_every_plot_stands_still(made):
     html = made[0].read_text()
-    assert html.count("<noscript><svg") == 5
+    assert html.count("<noscript><svg") == 6
     static = html.split('data-panel="whole"')[1].split("</noscript>")[0]
     assert static.count('class="line of-run') == 6
 

@@ -42,6 +42,7 @@ def views() -> dict[str, View]:
 
 
 SCALES = ("linear", "log")
+SPEEDS = ("iops", "MB/s")  # what the view `demand` may have on its x axis
 ALONGS = ("time", "minutes", "written", "fills")  # the axis of a load by the second: see schemas/plan.md
 AXES = ("by", "x", "rows", "columns")  # each one key that `over` sweeps
 
@@ -106,6 +107,8 @@ def _keys(show: Mapping, view: str) -> None:
             raise values.Wrong(f"`{key}` in the view {view}", f"no {key}", f"add {key} = …")
     if "scale" in show:
         values.one_of(show["scale"], SCALES, "scale")
+    if "speed" in show:
+        values.one_of(show["speed"], SPEEDS, "speed")
     if "along" in show:
         values.one_of(show["along"], ALONGS, "along")
     if "title" in show:

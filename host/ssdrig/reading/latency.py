@@ -5,12 +5,15 @@ And a load by the record, as the PTS counts it (a minute), made of its whole sec
 seconds, none is counted twice, and the remainder after the last whole record is reported. Pure."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.load.fiotext import BINS, plat_upper_ns
+from ssdrig.load.fiotext import BINS, plat_ns, plat_upper_ns
 from ssdrig.reading.rundata import RunData
 
+TAIL_ONE_IN = 1000  # of the percentile over time: P99.9
+TAIL_IOS = 10 * TAIL_ONE_IN  # fewest I/Os of a stretch that has it
 STRETCHES = 240  # of a load, at most: the columns of a heat map
 
 
@@ -39,6 +42,41 @@ def over_time(data: RunData) -> np.ndarray:
     held = np.bincount(stretch * BINS + data.hist[:, 1], data.hist[:, 2]).astype(np.int64)
     there = np.flatnonzero(held)
     return np.stack([*np.divmod(there, BINS), held[there]], axis=1)
+
+
+class Tail(NamedTuple):
+    """P99.9 of successive stretches of a load.
+
+    edges_s: seconds at which the stretches begin, and where the last one ends, int64 (n + 1,)
+    us: the percentile of each stretch, of the latency that RunData.hist_of names, µs of drive time, float64 (n,)
+    """
+
+    edges_s: np.ndarray
+    us: np.ndarray
+
+
+def tail_over_time(data: RunData) -> Tail:
+    """P99.9 over the load, by data.lat_over_time. A stretch ends when it has TAIL_IOS I/Os; those that remain at the
+    end join the last one. Empty where the load has fewer."""
+    cells, n = data.lat_over_time, stretches(data)
+    ios = np.bincount(cells[:, 0], cells[:, 2], minlength=n) if n else np.zeros(0)
+    begins, pending = [0], 0.0
+    for column, more in enumerate(ios.tolist(), 1):
+        pending += more
+        if pending >= TAIL_IOS:
+            begins.append(column)
+            pending = 0.0
+    if len(begins) < 2:
+        return Tail(np.zeros(0, np.int64), np.zeros(0))
+    begins[-1] = n
+    us = []
+    for first, last in zip(begins, begins[1:]):
+        held = counts(of_window(cells, first, last))
+        total = int(held.sum())
+        at = np.searchsorted(np.cumsum(held), total - total // TAIL_ONE_IN)
+        us.append(float(plat_ns(at)) / 1000 / data.k)
+    seconds = len(data.iops)
+    return Tail(np.array([-(-column * seconds // n) for column in begins], np.int64), np.array(us))
 
 
 def place(data: RunData, figures: dict) -> None:

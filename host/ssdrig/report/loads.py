@@ -3,6 +3,7 @@ windows, and all figures. Words, tables and bars are plain HTML, so that they ar
 and report.js add the plots and what can be clicked."""
 
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -173,11 +174,14 @@ def verdicts(shown: list, names: list, apart: list[list[str | None]], review: in
 def panels(runs: list, names: list, looks: list[dict], review: int) -> str:
     """The panels that JavaScript draws; without it each is a still picture."""
     html = (Path(__file__).parent / "panels.html").read_text("utf-8")
+    stills = {name: plates.still(name, runs, looks, review) for name in plates.PANELS}
+    for name in plates.OPTIONAL:
+        if stills[name] is None:
+            html = re.sub(rf'<figure>[^\n]*data-panel="{name}"[^\n]*\n', "", html)
     kinds = {data.hist_of for data in runs}
     html = html.replace(P99_OF["clat"], P99_OF[kinds.pop() if len(kinds) == 1 else ""])
     html = html.replace("<!--legend-->", svg.legend([short for *_, short in names], plates.with_review(looks, review)))
-    for name in plates.PANELS:
-        plate = plates.still(name, runs, looks, review)
+    for name, plate in stills.items():
         text = f"<noscript>{plate.svg}</noscript>" if plate else ""
         html = html.replace(f"<!--still {name}-->", text)
     return html

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ssdrig.reading import latency
 from ssdrig.views.svg import look
 
 MISSING = 65535  # as a code of 16 bits (pack_samples.py)
@@ -148,6 +149,7 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int, o
         **dict(zip(("power_mean", "power_min", "power_max"), power, strict=True)),
         "lat_mean": logarithmic(data.lat_mean_us),
         "lat_p99": few(data.lat_p99_us),
+        "tail": tail(data),
         "temp": {"t": rounded(data.temp_t_s, 2), "v": rounded(data.temperature_C)},
         "wa": {"t": rounded(data.wa_t_s, 2), "v": rounded(data.wa_value, 5), "e": rounded(data.wa_error, 5)},
         "rails": (
@@ -158,6 +160,14 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int, o
         "polls": [rounded(poll[:2], 2) for poll in data.polls],
         "marks": [[round(t, 3), text[:40]] for t, text in data.marks],
     }
+
+
+def tail(data) -> dict | None:
+    """P99.9 over time: `s`, how long each stretch is, and `us`; None where no stretch has enough I/Os."""
+    over_time = latency.tail_over_time(data)
+    if not len(over_time.us):
+        return None
+    return {"s": counts(np.diff(over_time.edges_s)), "us": few(over_time.us)}
 
 
 def rounded(values, places: int = 3) -> list[float]:

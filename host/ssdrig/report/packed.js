@@ -42,6 +42,9 @@ const Packed = (() => {
     run.energy = run.iops.map((n, i) => (n ? (run.power_mean[i] / n) * 1e6 : 0)); // µJ per I/O; 0: no I/O to share it
     run.energy.text = (v) => (v ? +v.toPrecision(5) : "");
     for (const rail of run.rails) rail.mean = decode(rail.mean);
+    if (!run.tail) { run.tail = { t: [0], v: [] }; return; }
+    let edge = 0;
+    run.tail = { t: [0, ...whole(run.tail.s)].map((s) => (edge += s)), v: decode(run.tail.us) };
   }
   return { series };
 })();

@@ -174,6 +174,39 @@ const Panels = (() => {
     },
   };
 
+  // Each value of `tail` covers a stretch of time: a line with steps.
+  KINDS.tail = (u, run, top) => {
+    const X = toX(u), Y = toY(u, "y"), { t, v } = run.tail;
+    u.ctx.globalAlpha = 1;
+    u.ctx.lineWidth = (top ? 2 : 1.2) * px();
+    line(u.ctx, 2 * v.length, (i) => X(t[(i + 1) >> 1]), (i) => Y(v[i >> 1]), () => false);
+  };
+  // The rails of the reviewed run on top of each other; of the others the sum.
+  const RAIL_OPACITIES = [0.55, 0.3, 0.15];
+  KINDS.rails = (u, run, top) => {
+    const c = u.ctx, X = toX(u), Y = toY(u, "y"), p = px();
+    c.globalAlpha = 1;
+    if (!top || run.rails.length < 2) {
+      c.lineWidth = 1.2 * p;
+      return line(c, run.n, (i) => X(i), (i) => Y(run.power_mean[i]), (i) => Number.isNaN(run.power_mean[i]));
+    }
+    let base = new Float64Array(run.n);
+    const names = run.rails.map(({ name, mean }, place) => {
+      const low = base, high = base.map((v, i) => v + mean[i]), none = (i) => Number.isNaN(high[i]);
+      c.globalAlpha = RAIL_OPACITIES[place % RAIL_OPACITIES.length];
+      band(c, run.n, (i) => X(i), (i) => Y(low[i]), (i) => Y(high[i]), none);
+      c.globalAlpha = 1;
+      c.lineWidth = p;
+      line(c, run.n, (i) => X(i), (i) => Y(high[i]), none);
+      base = high;
+      const last = high.findLastIndex((v, i) => !Number.isNaN(v) && X(i) <= u.bbox.left + u.bbox.width);
+      return [name, last, (low[last] + high[last]) / 2];
+    });
+    c.font = `${11 * p}px system-ui, sans-serif`;
+    c.textAlign = "right";
+    c.fillStyle = css("--ink");
+    for (const [name, last, middle] of names) if (last >= 0) c.fillText(name, X(last) - 6 * p, Y(middle) + 4 * p);
+  };
   KINDS.samples = (u, run, top) => Samples.draw(u, run, top);
 
   // The two marks that the user has set.

@@ -1,6 +1,6 @@
 """The plots of the report that Python draws: latency as 1 - CDF and as a heat map over time, power as a histogram,
-watts over IOPS, and where the energy went. And the plots over time,
-for readers without JavaScript and for `--embed`. All are SVG, so that they are on paper and in an article, too."""
+watts over IOPS, two figures of the runs against each other, and where the energy went. And the plots over time, for
+readers without JavaScript and for `--embed`. All are SVG, so that they are on paper and in an article, too."""
 
 import base64
 import struct
@@ -14,6 +14,7 @@ import numpy as np
 from ssdrig.base.words import as_cell
 from ssdrig.load.fiotext import BINS, plat_upper_ns
 from ssdrig.reading import below_second, latency
+from ssdrig.views import trust_strip
 from ssdrig.views.svg import Plot, extent, thinned_series
 from ssdrig.views.terms import number
 
@@ -25,6 +26,7 @@ PER_OCTAVE = 8
 HEAT_RGB = (24, 133, 204)
 HEAT_LEAST = 1e-5  # share of a column's I/O that is just seen
 HIST_BINS = 120
+LETTER = 6.0  # px of a plot, of small print
 LATENCIES = {"clat": "completion time (clat)", "lat": "latency (lat)"}
 
 
@@ -212,6 +214,120 @@ def scatter(runs: Sequence, view, index: int, names: Sequence, looks, review: in
     return Plate("power-iops", index, title, about, plot.text(False))
 
 
+class Frontier(NamedTuple):
+    """A plot with a mark for each run: keys of its two figures, their words and units, and its lines,
+    which have y = level * x ** power."""
+
+    name: str
+    title: str
+    about: str
+    x: tuple[str, str]
+    y: tuple[str, str]
+    power: int
+    level: float  # y of x = 1, where a line's number is 1
+    unit: str  # of a line's number
+
+
+FRONTIERS = (
+    Frontier(
+        "iops-sigma",
+        "Mean against σ",
+        "A mark for each run; further right is faster, further down is steadier. Dotted: the same σ in % of the mean.",
+        ("iops_mean", "mean IOPS"),
+        ("iops_sd", "σ of the seconds, IOPS"),
+        1,
+        0.01,
+        "%",
+    ),
+    Frontier(
+        "energy-speed",
+        "Energy per GB against speed",
+        "A mark for each run, with its uncertainty; further right is faster, further down costs less. Dotted: the same"
+        " power.",
+        ("bw_mean_MBps", "MB/s"),
+        ("energy_J_per_GB", "J/GB"),
+        -1,
+        1000.0,
+        "W",
+    ),
+)
+LINES = [factor * 10.0**decade for decade in range(-4, 5) for factor in (1, 2, 5)]
+
+
+def frontier(of: Frontier, view, index: int, names: Sequence, looks, review: int) -> Plate | None:
+    """Two figures of a window against each other, a mark for each run; None where fewer than two runs have both."""
+    (x_key, x_words), (y_key, y_words) = of.x, of.y
+    known = [(i, f) for i, f in enumerate(view.figures) if (f[x_key] or 0) > 0 and (f[y_key] or 0) > 0]
+    if len(known) < 2:
+        return None
+    errors = {i: (f.get("errors") or {}).get(y_key) or 0.0 for i, f in known}
+    ends = [f[y_key] + side * errors[i] for i, f in known for side in (-1, 1)]
+    x, y = extent([f[x_key] for _, f in known], True), extent([end for end in ends if end > 0], True)
+    plot = Plot(of.title, WIDTH, HEIGHT, x, y, x_log=True, y_log=True)
+    plot.axes(x_words, y_words)
+    taken: list[tuple[float, float, float]] = []  # y in px, from and to in px
+    for number_of in LINES:
+        _iso(plot, of, number_of, x, y, taken)
+    rows = [f"run,{x_key},{y_key},{y_key}_error"]
+    shown = with_review(looks, review)
+    for _, f in known:  # no name covers a mark
+        taken.append((plot.y(f[y_key]) + 4, plot.x(f[x_key]) - 7, plot.x(f[x_key]) + 7))
+    for i, f in sorted(known, key=lambda one: one[0] == review):
+        kind, value = f"of-run r{i}", f[y_key]
+        if errors[i]:
+            bar = [(f[x_key], max(y[0], value - errors[i])), (f[x_key], value + errors[i])]
+            plot.line(bar, style(looks[i], i == review), kind)
+        name = trust_strip.marked(names[i][3], y_key, f)
+        words = f"{name}: {number(f[x_key], 0)} {x_words}, {number(value, 2)} {y_words}"
+        plot.mark(f[x_key], value, shown[i], words, 5, kind)
+        _beside(plot, plot.x(f[x_key]), plot.y(value), name, kind, taken)
+        rows.append(f"{_quoted(names[i][2])},{f[x_key]:.6g},{value:.6g},{errors[i]:.3g}")
+    title = f"{of.title}: {view.label}"
+    return Plate(of.name, index, title, of.about, plot.text(False), "\n".join(rows) + "\n")
+
+
+def _iso(
+    plot: Plot, of: Frontier, number_of: float, x: tuple[float, float], y: tuple[float, float], taken: list
+) -> None:
+    """The part of one line of a Frontier within the plot, with its number at its end."""
+    scale = of.level * number_of  # y = scale * x ** power
+    edges = sorted((edge / scale) ** of.power for edge in y)
+    left, right = max(x[0], edges[0]), min(x[1], edges[1])
+    if not left < right:
+        return
+    points = [(at, scale * at**of.power) for at in (left, right)]
+    plot.line(points, "stroke:var(--ink-soft);stroke-width:1;stroke-dasharray:1 4")
+    px, py = plot.x(points[1][0]) - 3, plot.y(points[1][1])
+    py = py + 12 if py < plot.TOP + 12 else py - 3
+    words = f"{number_of:g} {of.unit}"
+    if _free(taken, py, px - LETTER * len(words), px):
+        plot.words(round(px, 1), round(py, 1), words, "end soft small")
+
+
+def _beside(plot: Plot, x_px: float, y_px: float, name: str, kind: str, taken: list) -> None:
+    """The name of a mark next to it where there is room: on the side of the plot's middle, the other, above, below."""
+    wide, right = LETTER * len(name), x_px < (plot.x.from_px + plot.x.to_px) / 2
+    for to_right, dx, dy in ((right, 9, 4), (not right, 9, 4), (right, 0, -9), (right, 0, 17)):
+        from_px = x_px + dx if to_right else x_px - dx - wide
+        within = plot.x.from_px <= from_px and from_px + wide <= plot.x.to_px
+        if (
+            within
+            and plot.y.to_px + 10 <= y_px + dy <= plot.y.from_px
+            and _free(taken, y_px + dy, from_px, from_px + wide)
+        ):
+            at_px = from_px if to_right else from_px + wide
+            plot.words(round(at_px, 1), round(y_px + dy, 1), name, f"{kind} small halo{'' if to_right else ' end'}")
+            return
+
+
+def _free(taken: list, y_px: float, from_px: float, to_px: float) -> bool:
+    """Whether words have room; if so their place is taken."""
+    if any(abs(y_px - y) < 12 and from_px < to and to_px > from_ for y, from_, to in taken):
+        return False
+    taken.append((y_px, from_px, to_px))
+    return True
+
+
 PARTS = (  # key of energy_parts.Parts, words, how it is filled
     ("floor_J", "idle floor: idle power × time", "fill-opacity:.3"),
     ("work_J", "load above it", "fill-opacity:.65"),
@@ -282,14 +398,16 @@ def every(runs: Sequence, shown: Sequence, names: Sequence, looks: Sequence[dict
             out.append(breakdown(runs, view, i, *of[1:]))
             out.append(histogram(runs, view.name, view, i, *of[1:]))
         out.append(scatter(runs, view, i, *of[1:]))
+        out += [frontier(one, view, i, *of[1:]) for one in FRONTIERS]
     return [plate for plate in out if plate]
 
 
 def sections(every: Sequence[Plate], measured: bool) -> str:
-    """The plates as two sections; `measured`: whether any run has power."""
+    """The plates as sections; `measured`: whether any run has power."""
+    compared = [plate for plate in every if plate.name in {of.name for of in FRONTIERS}]
     latency = [plate for plate in every if plate.name.startswith("latency")]
-    power = [plate for plate in every if not plate.name.startswith("latency")]
-    out = []
+    power = [plate for plate in every if plate not in (*compared, *latency)]
+    out = [_section_of("compared", "Runs against each other", "", compared)] if compared else []
     if latency:
         about = (
             '<p class="soft">From the histograms that fio kept. The heat maps share one scale: the darker, the larger '
@@ -323,14 +441,21 @@ PANELS = {  # panel: title, series of RunData, axis, logarithmic
     "power": ("Power, mean of each second", "power_mean_W", "W", False),
     "energy": ("Energy per I/O", "energy", "µJ per I/O", True),
     "latency": ("P99 of each second", "lat_p99_us", "µs", True),
+    "tail": ("P99.9 latency over time", "tail", "µs", True),
     "wa": ("Write amplification since the start of the load", "wa", "NAND / host bytes", False),
+    "rails": ("Power by rail", "rails", "W", False),
 }
+OPTIONAL = ("tail", "rails")  # panels that a page has only where a run has their data
+RAIL_OPACITIES = (0.55, 0.3, 0.15)  # from the lowest rail of a stack upwards, then again
 
 
 def seconds(data, key: str) -> tuple[np.ndarray, np.ndarray]:
     """Times (s) and values of a run (analysis.RunData)."""
     if key == "wa":
         return data.wa_t_s, data.wa_value
+    if key == "tail":
+        tail = latency.tail_over_time(data)
+        return np.repeat(tail.edges_s, 2)[1:-1], np.repeat(tail.us, 2)
     if key == "energy":
         if len(data.power_mean_W) != len(data.iops):
             return np.zeros(0), np.zeros(0)
@@ -344,6 +469,8 @@ def seconds(data, key: str) -> tuple[np.ndarray, np.ndarray]:
 def still(name: str, runs: Sequence, looks: Sequence[dict], review: int) -> Plate | None:
     """One panel of all runs; None where none of them has a value."""
     title, key, unit, log = PANELS[name]
+    if key == "rails":
+        return stacked(runs, looks, review)
     series = [seconds(data, key) for data in runs]
     values = np.concatenate([of for _, of in series])
     if not (np.isfinite(values) & ((values > 0) | (not log))).any():
@@ -355,6 +482,43 @@ def still(name: str, runs: Sequence, looks: Sequence[dict], review: int) -> Plat
     for i in sorted(range(len(runs)), key=lambda i: i == review):
         line(plot, thinned_series(*series[i], most), i, looks[i], i == review)
     return Plate(name, None, title, "", plot.text(False))
+
+
+def stacked(runs: Sequence, looks: Sequence[dict], review: int) -> Plate | None:
+    """The power of each rail of the reviewed run on top of each other, and the sums of the others as lines; None where
+    no run has several rails."""
+    if all(len(data.rails) < 2 for data in runs):
+        return None
+    title, _, unit, _ = PANELS["rails"]
+    last, most = max(len(data.iops) for data in runs), max(120, POINTS // len(runs))
+    highest = [data.power_mean_W[np.isfinite(data.power_mean_W)].max(initial=0) for data in runs]
+    plot = Plot(title, WIDE, STILL_HEIGHT, (0.0, max(1.0, float(last))), (0.0, 1.08 * float(max(highest)) or 1.0))
+    plot.axes("s since the first I/O", unit)
+    for i, data in enumerate(runs):
+        if i != review:
+            line(plot, thinned_series(*seconds(data, "power_mean_W"), most), i, looks[i], False)
+    step = max(1, -(-last // most))
+    rails, base = runs[review].rails if len(runs[review].rails) > 1 else [], np.zeros(len(runs[review].iops))
+    for place, rail in enumerate(rails):
+        top = base + rail.power_mean_W
+        opacity = RAIL_OPACITIES[place % len(RAIL_OPACITIES)]
+        for first, end in _known_pieces(top):
+            at = np.unique(np.append(np.arange(first, end, step), end - 1))
+            upper, lower = (list(zip(at.tolist(), edge[at].tolist(), strict=True)) for edge in (top, base))
+            plot.area(upper, lower, f"fill:var(--review);fill-opacity:{opacity}", rail.name, f"of-run r{review}")
+        if np.isfinite(top).any():
+            middle = int(np.flatnonzero(np.isfinite(top))[-1])
+            plot.words(
+                plot.x(middle) - 4, plot.y(float(top[middle] + base[middle]) / 2) + 4, rail.name, "end small halo"
+            )
+        base = top
+    return Plate("rails", None, title, "", plot.text(False))
+
+
+def _known_pieces(values: np.ndarray) -> list[tuple[int, int]]:
+    """First index and end of each stretch of numbers."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], np.isfinite(values), [False]]).astype(int)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
 def with_review(of: Sequence[dict], review: int) -> list[dict]:

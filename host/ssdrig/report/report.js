@@ -67,6 +67,7 @@ function report() {
     const iops = decades(extent("iops", 0, true)), all = [0, LAST], late = [from, Math.max(from + 1, to - 1)];
     const lows = extent("lat_mean", 0, true), highs = extent("lat_p99", 0, true);
     const warm = RUNS.flatMap((run) => run.temp.v), wa = RUNS.flatMap((run) => run.wa.v.map((v, i) => v + run.wa.e[i]));
+    const tails = RUNS.flatMap((run) => [...run.tail.v]);
     const end = Math.max(2, ...RUNS.map((run) => (run.cells ? run.cells.mean.length * run.cells.every : run.n)));
     const C = warm.length ? [Math.floor(reduce(Math.min, warm) / 5) * 5 - 5, Math.ceil(reduce(Math.max, warm) / 5) * 5 + 5] : undefined;
     return {
@@ -76,15 +77,17 @@ function report() {
       power: { kind: "power", wide: true, x: all, y: [0, extent("power_max")[1] * 1.08], C, unit: "W", height: 240 },
       energy: { kind: "energy", wide: true, x: all, y: roomy(extent("energy", 0, true)), log: true, unit: "µJ per I/O", height: 210 },
       latency: { kind: "latency", wide: true, x: all, y: roomy([Math.min(lows[0], highs[0]), Math.max(lows[1], highs[1])]), log: true, unit: LATENCY.unit, scale: LATENCY.scale, height: 210 },
+      tail: { kind: "tail", wide: true, x: all, y: roomy(tails.length ? [reduce(Math.min, tails), reduce(Math.max, tails)] : [1, 10]), log: true, unit: LATENCY.unit, scale: LATENCY.scale, height: 190 },
+      rails: { kind: "rails", wide: true, x: all, y: [0, extent("power_mean")[1] * 1.08], unit: "W", height: 210 },
       samples: { kind: "samples", wide: true, free: true, zoom: fine, range: state.fine ?? undefined, x: [0, end], y: [0, extent("power_max")[1] * 1.08], unit: "W", height: 260, labels: true },
       wa: { kind: "wa", wide: true, x: all, y: [0, (wa.length ? reduce(Math.max, wa) : 1) * 1.1], unit: "NAND / host bytes", height: 190 },
     };
   }
 
   function summary(name) {
-    const key = { samples: "power_mean", whole: "iops", "zoom-log": "iops", "zoom-linear": "iops", power: "power_mean", energy: "energy", latency: "lat_p99" }[name];
+    const key = { samples: "power_mean", whole: "iops", "zoom-log": "iops", "zoom-linear": "iops", power: "power_mean", rails: "power_mean", energy: "energy", latency: "lat_p99" }[name];
     return page.order().map((run) => {
-      const values = key ? [...run[key]].slice(...(name.startsWith("zoom") ? within(run) : []).slice(0, 2)).filter(Number.isFinite) : run.wa.v;
+      const values = key ? [...run[key]].slice(...(name.startsWith("zoom") ? within(run) : []).slice(0, 2)).filter(Number.isFinite) : name === "tail" ? [...run.tail.v] : run.wa.v;
       if (!values.length) return `${run.label}: no data`;
       const mean = values.reduce((a, v) => a + v, 0) / values.length;
       return `${run.label}: ${key ? `mean ${num(mean)}, least ${num(reduce(Math.min, values))}, most ${num(reduce(Math.max, values))}` : `last ${num(values.at(-1))}`}`;
@@ -180,23 +183,27 @@ function report() {
     return num(v[i], places) + (i >= 0 && now - t[i] > 1 ? ` <small>(at ${num(t[i], 0)} s)</small>` : "");
   }
 
-  const READOUT = document.getElementById("readout");
+  const READOUT = document.getElementById("readout"), TAILS = RUNS.some((run) => run.tail.v.length);
+  const tailAt = ({ tail }, t) => tail.v[tail.t.findIndex((end, i) => i && t < end) - 1] ?? NaN; // of the stretch around t
   function readout(t) {
     time = t;
     const exact = !Number.isInteger(t);
     t = Math.round(t);
-    const units = ["IOPS", "W", "µJ/IO", `${LATENCY.unit} P99`, "°C", "WA"];
+    const units = ["IOPS", "W", "µJ/IO", `${LATENCY.unit} P99${TAILS ? " · P99.9" : ""}`, "°C", "WA"];
     const runs = page.order(), listed = runs.includes(page.reviewed()) ? [runs.pop(), ...runs] : runs;
     const spokenRuns = [];
     const rows = listed.map((run) => {
       const inside = t >= 0 && t < run.n, at = (key) => (inside ? run[key][t] : NaN);
-      const cells = [num(at("iops"), 0), num(exact && run.cells ? run.cells.mean[Math.floor(time / run.cells.every)] : at("power_mean"), 3), num(at("energy") || NaN, 1), num(at("lat_p99") * LATENCY.scale, LATENCY.places), held(run.temp, t, 0), held(run.wa, t, 3)];
-      spokenRuns.push(`${run.short}: ${cells[0]} IOPS, ${cells[1]} W, P99 ${cells[3]} ${LATENCY.unit}`);
-      return `<tr><th scope="row">${sample(run)}${swatch(run)}<span></span></th>${cells.map((c, i) => `<td>${c} <small>${units[i]}</small></td>`).join("")}</tr>`;
+      const cells = [num(at("iops"), 0), num(exact && run.cells ? run.cells.mean[Math.floor(time / run.cells.every)] : at("power_mean"), 3), num(at("energy") || NaN, 1), num(at("lat_p99") * LATENCY.scale, LATENCY.places) + (TAILS ? ` · ${num(tailAt(run, t) * LATENCY.scale, LATENCY.places)}` : ""), held(run.temp, t, 0), held(run.wa, t, 3)];
+      spokenRuns.push(`${run.short}: ${cells[0]} IOPS, ${cells[1]} W, ${units[3].replace(LATENCY.unit, "").trim()} ${cells[3]} ${LATENCY.unit}`);
+      return `<tr><th scope="row">${sample(run)}${swatch(run)}<span></span><small class="soft"></small></th>${cells.map((c, i) => `<td>${c} <small>${units[i]}</small></td>`).join("")}</tr>`;
     });
     READOUT.innerHTML = `<table><thead><tr><th scope="col">t = ${num(time, exact ? 3 : 0)} s</th></tr></thead><tbody>${rows.join("")}</tbody></table>`;
     if (!listed.length) READOUT.textContent = NONE;
-    listed.forEach((run, i) => { READOUT.querySelectorAll("th span")[i].textContent = run.short; });
+    listed.forEach((run, i) => {
+      READOUT.querySelectorAll("th span")[i].textContent = run.short;
+      READOUT.querySelectorAll("th small")[i].textContent = run === page.reviewed() && t >= 0 && t < run.n ? run.rails.map(({ name, mean }) => ` ${name} ${num(mean[t], 2)} W`).join(",") : "";
+    });
     spoken = `t = ${num(t, 0)} s. ${spokenRuns.slice(0, 4).join("; ")}`;
     for (const el of $$(".panel[role=slider]")) saySlider(el);
   }

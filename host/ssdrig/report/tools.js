@@ -19,6 +19,12 @@ function tools(page, { RUNS, DATA, num, specs }) {
     if (name === "wa") {
       rows.push("run,t_s,wa,wa_error");
       for (const run of shown()) run.wa.t.forEach((t, i) => { if (t >= min && t <= max) rows.push([quoted(run.id), t, run.wa.v[i], run.wa.e[i]].join(",")); });
+    } else if (name === "tail") {
+      rows.push("run,from_s,to_s,p999_us");
+      for (const run of shown()) Array.from(run.tail.v).forEach((us, i) => { if (run.tail.t[i + 1] >= min && run.tail.t[i] <= max) rows.push([quoted(run.id), run.tail.t[i], run.tail.t[i + 1], us].join(",")); });
+    } else if (name === "rails") {
+      rows.push("run,t_s,rail,power_mean_W");
+      for (const run of shown()) for (const { name: rail, mean } of run.rails) for (let i = Math.max(0, Math.ceil(min)); i < run.n && i <= max; i++) rows.push([quoted(run.id), i, quoted(rail), cell(mean, i)].join(","));
     } else if (name === "samples") {
       rows.push("run,t_s,power_W");
       for (const run of shown()) for (const { t, P } of run.traces) for (let i = 0; i < t.length; i++) if (t[i] >= min && t[i] <= max) rows.push([quoted(run.id), +t[i].toFixed(5), Number.isNaN(P[i]) ? "" : +P[i].toPrecision(5)].join(","));

@@ -172,11 +172,18 @@ class Plot:
         d = "".join(f"M{x} {y}h0" for x, y in self._places(points))
         self.out.append(f'<path class="{f"dots {kind}".strip()}" style="{style}" d="{d}"/>')
 
-    def mark(self, x: float, y: float, look: dict, title: str, radius: float = 4) -> None:
-        """One point in the shape and colour of marks.look, with words for the pointer."""
+    def area(self, upper: Sequence[Point], lower: Sequence[Point], style: str, name: str, kind: str = "") -> None:
+        """Filled between two lines of numbers. `name`: of the data, that of the upper line; `kind`: a class."""
+        self.drawn.append((name, upper))
+        d = "L".join(f"{x} {y}" for x, y in [*self._places(upper), *reversed(self._places(lower))])
+        self.out.append(f'<path class="{kind}" style="{style}" d="M{d}z"><title>{escape(name)}</title></path>')
+
+    def mark(self, x: float, y: float, look: dict, title: str, radius: float = 4, kind: str = "") -> None:
+        """One point in the shape and colour of marks.look, with words for the pointer. `kind`: a class."""
         self.drawn.append((title, [(x, y)]))
+        of_kind = f' class="{kind}"' if kind else ""
         self.out.append(
-            f'<path d="{MARKS[look["shape"]]}" transform="translate({self.x(x)} {self.y(y)}) scale({radius})"'
+            f'<path{of_kind} d="{MARKS[look["shape"]]}" transform="translate({self.x(x)} {self.y(y)}) scale({radius})"'
             f' style="fill:var({look["colour"]})"><title>{escape(title)}</title></path>'
         )
 

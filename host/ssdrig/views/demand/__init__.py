@@ -2,4 +2,4 @@
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"demand": View(("of",), ("by", "where", "window", "scale", "title", "top"), claims=True)}
+VIEWS = {"demand": View(("of",), ("value", "speed", "by", "where", "window", "scale", "title", "top"), claims=True)}

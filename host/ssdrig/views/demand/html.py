@@ -2,36 +2,50 @@
 for each value of one key, such as the number of threads, along another, such as the queue depth (the demand intensity
 of SNIA PTS 2.0, CBW and DIRTH; power is ours). Up and to the left is worse: a line that turns upward has reached what
 the drive can do, and only the time in its queue still grows. Without `by` there is one line a run, all runs of a step
-in one panel."""
+in one panel. A plan may name other figures, such as the energy per GB over MB/s."""
 
 import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ssdrig.plan.shows import VALUES
 from ssdrig.plan.step import every
 from ssdrig.reading.row import Table
 from ssdrig.views import svg
-from ssdrig.views.context import Context, Unit, axis, figure, panel, place, point, rounds_in_words, unit, value_at
+from ssdrig.views.context import (
+    Context,
+    Unit,
+    axis,
+    figure,
+    label,
+    panel,
+    place,
+    point,
+    rounds_in_words,
+    unit,
+    value_at,
+)
 from ssdrig.views.points.html import merged
 
-LATENCY, POWER, RATE = "lat_mean", "W", "iops"
+LATENCY, POWER = "lat_mean", "W"
 WIDTH, HEIGHT = 480, 320
 MARK_PX, LETTER_PX, LINE_PX = 5, 6, 9  # half a mark; a digit of the small print and its height
 
 
 class Dot(NamedTuple):
-    """A point of a line: its place along it, and its figures (None where not known, with `why`)."""
+    """A point of a line: its place along it, its speed, and its figure (None where not known, with `why`)."""
 
     at: str
-    iops: float | None
+    speed: float | None
     value: float | None
     why: str
 
 
 def demand(context: Context) -> str:
-    """A panel of latency and one of power for each step and run, all of a step on the same axes."""
+    """A panel of each figure for each step and run, all of a step on the same axes."""
     out = []
+    words = context.words(LATENCY, POWER)
     every = {
         word: [
             dot
@@ -39,20 +53,20 @@ def demand(context: Context) -> str:
             for run in context.tables
             for dot in itertools.chain(*lines(run, path, context.show, word).values())
         ]
-        for word in (LATENCY, POWER)
+        for word in words
     }
     for path in context.paths:
         names = [name for _, name in context.runs()]
-        for word in (LATENCY, POWER):
+        for word in words:
             series = [lines(run, path, context.show, word) for run in context.tables]
-            if word == LATENCY or any(dot.value is not None for of in series for dot in itertools.chain(*of.values())):
+            if word == words[0] or any(dot.value is not None for of in series for dot in itertools.chain(*of.values())):
                 of_runs = list(zip(context.tables, names, series, strict=True))
                 if "by" not in context.show:
                     of_runs = [
                         (context.tables[0], "", dict(zip(context.names, (of[""] for of in series), strict=True)))
                     ]
                 out += _panels(context, path, word, of_runs, every[word])
-            if word == LATENCY and "by" in context.show:
+            if word == LATENCY and "by" in context.show and _speed(context.show) == "iops":
                 out += _outstanding(context, path, list(zip(context.tables, names, series, strict=True)))
     return "".join(out)
 
@@ -60,7 +74,7 @@ def demand(context: Context) -> str:
 def lines(of: Table, path: str, show: dict, word: str) -> dict[str, list[Dot]]:
     """{the line's name: its dots in the plan's order}: a line for each value of `by`, and of any further key but the
     last one that is swept, along which it runs."""
-    where, by, window = place(show), str(show.get("by", "")), show.get("window")
+    where, by = place(show), str(show.get("by", ""))
     axes = {key: values for key, values in swept(of, path).items() if key not in where and key != by}
     *more, along = axes or {by: []}
     own = [v for v in swept(of, path)[by] if by not in where or str(v).replace(" ", "") == where[by]] if by else [None]
@@ -68,7 +82,7 @@ def lines(of: Table, path: str, show: dict, word: str) -> dict[str, list[Dot]]:
     for values in itertools.product(own, *(axes[key] for key in more)):
         at = {key: value for key, value in zip((by, *more), values, strict=True) if key}
         name = ", ".join(f"{axis(key)} {point(key, v)}" for key, v in at.items())
-        series[name] = [_dot(of, path, where | at, along, v, word, window) for v in axes.get(along, [None])]
+        series[name] = [_dot(of, path, where | at, along, v, word, show) for v in axes.get(along, [None])]
     return series
 
 
@@ -79,33 +93,40 @@ def swept(of: Table, path: str) -> dict[str, list]:
     )
 
 
-def _dot(of: Table, path: str, where: dict, along: str, v, word: str, window: str | None) -> Dot:
+def _speed(show: dict) -> str:
+    """The figure on the x axis."""
+    return show.get("speed", "iops")
+
+
+def _dot(of: Table, path: str, where: dict, along: str, v, word: str, show: dict) -> Dot:
     where = where if v is None else where | {along: v}
-    iops, no_rate = value_at(of, path, where, RATE, window)
-    value, why = value_at(of, path, where, word, window)
-    return Dot("" if v is None else f"{axis(along)} {point(along, v)}", iops, value, no_rate if iops is None else why)
+    speed, no_speed = value_at(of, path, where, _speed(show), show.get("window"))
+    value, why = value_at(of, path, where, word, show.get("window"))
+    at = "" if v is None else f"{axis(along)} {point(along, v)}"
+    return Dot(at, speed, value, no_speed if speed is None else why)
 
 
 def _panels(context: Context, path: str, word: str, series: Sequence[tuple], every_dot: Sequence[Dot]) -> list[str]:
     """The panels of a step; `every_dot` of the view sets unit and axes."""
-    drawn = [dot for dot in every_dot if dot.iops is not None and dot.value is not None]
-    shown = unit(word, [dot.value for dot in drawn])
-    log = word == LATENCY and context.show.get("scale", "log") == "log"
+    drawn = [dot for dot in every_dot if dot.speed is not None and dot.value is not None]
+    shown, speed = unit(word, [dot.value for dot in drawn]), VALUES[_speed(context.show)][1]
+    log = word != POWER and context.show.get("scale", "log" if word == LATENCY else "linear") == "log"
     top = context.show.get("top") if word == LATENCY else None
-    x = svg.extent([dot.iops for dot in drawn if dot.iops is not None], False)
+    about = "" if word == context.words(LATENCY, POWER)[0] else f", {'power' if word == POWER else label(word)}"
+    x = svg.extent([dot.speed for dot in drawn if dot.speed is not None], False)
     y = svg.extent([dot.value * shown.scale for dot in drawn if dot.value is not None], log, top)
     out = []
     for run, name, of in series:
-        title = context.title("Demand intensity", "", path) + (", power" if word == POWER else "") + name
+        title = context.title("Demand intensity", "", path) + about + name
         plot = svg.Plot(title, WIDTH, HEIGHT, x, y, y_log=log)
         of_runs = "by" not in context.show
         looks = context.looks if of_runs and len(of) > 1 else [svg.look(i) for i in range(len(of))]
         for (line, dots), look in zip(of.items(), looks, strict=True):
-            _draw(plot, line, dots, look, shown)
+            _draw(plot, line, dots, look, shown, speed)
         _label(plot, of, shown.scale)
-        plot.axes("IOPS", shown.title)
+        plot.axes(speed, shown.title)
         along = next((dot.at.rpartition(" ")[0] for dots in of.values() for dot in dots), "")
-        lacking = (dot.why for dots in of.values() for dot in dots if dot.iops is None or dot.value is None)
+        lacking = (dot.why for dots in of.values() for dot in dots if dot.speed is None or dot.value is None)
         beside = f"Next to the marks: {along}." if along else ""
         soft = " ".join(
             [rounds_in_words(run, path), beside, *(f"Not drawn: {why}." for why in merged(lacking))]
@@ -139,27 +160,27 @@ def _in_flight(of: dict[str, list[Dot]]) -> dict[str, list[tuple[int, float]]]:
     """{line: [(threads x queue depth, IOPS)]} of the dots that are known."""
     depth = {line: int(line.rpartition(" ")[2]) for line in of}
     return {
-        line: [(depth[line] * int(dot.at.rpartition(" ")[2]), dot.iops) for dot in dots if dot.iops is not None]
+        line: [(depth[line] * int(dot.at.rpartition(" ")[2]), dot.speed) for dot in dots if dot.speed is not None]
         for line, dots in of.items()
     }
 
 
 def _known(dots: Sequence[Dot], scale: float) -> list[tuple[Dot, float, float]]:
-    return [(dot, dot.iops, dot.value * scale) for dot in dots if dot.iops is not None and dot.value is not None]
+    return [(dot, dot.speed, dot.value * scale) for dot in dots if dot.speed is not None and dot.value is not None]
 
 
-def _draw(plot: svg.Plot, line: str, dots: Sequence[Dot], look: dict, shown: Unit) -> None:
+def _draw(plot: svg.Plot, line: str, dots: Sequence[Dot], look: dict, shown: Unit, speed: str) -> None:
     """A line, which breaks where a point is not known, and its marks."""
-    known = {dot: (iops, value) for dot, iops, value in _known(dots, shown.scale)}
+    known = {dot: (x, y) for dot, x, y in _known(dots, shown.scale)}
     plot.line([known.get(dot, (0.0, math.nan)) for dot in dots], f"stroke:var({look['colour']})")
-    for dot, (iops, value) in known.items():
+    for dot, (x, y) in known.items():
         words = ", ".join(filter(None, (line, dot.at)))
-        plot.mark(iops, value, look, f"{words}: {figure(iops)} IOPS, {figure(value)} {shown.name}")
+        plot.mark(x, y, look, f"{words}: {figure(x)} {speed}, {figure(y)} {shown.name}")
 
 
 def _label(plot: svg.Plot, of: dict[str, list[Dot]], scale: float) -> None:
     """How far along its line a mark is, in small print next to it, wherever there is room: paper has no pointer."""
-    marks = [(dot, plot.x(iops), plot.y(value)) for dots in of.values() for dot, iops, value in _known(dots, scale)]
+    marks = [(dot, plot.x(x), plot.y(y)) for dots in of.values() for dot, x, y in _known(dots, scale)]
     taken = [(x - MARK_PX, x + MARK_PX, y) for _, x, y in marks]
     for dot, x, y in marks:
         words = dot.at.rpartition(" ")[2]
