@@ -24,3 +24,15 @@ def test_packages_without_their_parts(tmp_path):
 
 def test_host_without_any(tmp_path):
     assert host_energy.zones(tmp_path) == []
+
+
+def test_energy_since_the_last_reading(tmp_path):
+    zone(tmp_path, "intel-rapl:0", "package-0", "900000", "1000000")
+    zone(tmp_path, "intel-rapl:1", "psys", "5", "1000000")
+    energies = host_energy.Energies(tmp_path)
+    at = tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj"
+    at.write_text("950000\n")
+    assert energies.since() == {"package-0": 0.05, "psys": 0.0}
+    at.write_text("50000\n")  # it has wrapped
+    (tmp_path / "sys/class/powercap/intel-rapl:1/energy_uj").unlink()
+    assert energies.since() == {"package-0": 0.1}

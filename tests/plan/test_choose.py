@@ -102,7 +102,7 @@ def carry_out(monkeypatch, acts, seen=None, shown=SHOWN):
     book, done = Book(), []
     stage = SimpleNamespace(
         book=book,
-        live=SimpleNamespace(**dict.fromkeys(("begin", "poll_smart", "act", "act_done"), lambda *more: None)),
+        live=SimpleNamespace(**dict.fromkeys(("begin", "poll_smart", "act", "act_done", "left_s"), lambda *more: None)),
         stop=SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext),
         cut=None,
         bench=SimpleNamespace(drive={"capacity_bytes": 1 << 30}, remember=lambda offsets: None),

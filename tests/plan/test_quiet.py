@@ -108,7 +108,7 @@ def rest(acts, power_W, nand=(10**9, 10**9 + 5 * 10**8), k=1):
                 if watts_read:
                     return
 
-        act = act_done = lambda self, *more: None
+        act = act_done = left_s = lambda self, *more: None
 
     book = SimpleNamespace(event=lambda kind, **fields: kind == "laid" or events.append({"kind": kind, **fields}))
     stop = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext)

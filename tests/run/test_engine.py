@@ -53,7 +53,7 @@ def carried_out(tmp_path, monkeypatch):
         prepared = prepare.prepare(str(path), DRIVE)
         book, done, polls = Book(), [], []
         none = {name: lambda *said: None for name in ("begin", "act", "act_done")}
-        live = SimpleNamespace(poll_smart=polls.append, rule_words="", **none)
+        live = SimpleNamespace(poll_smart=polls.append, rule_words="", left_s=lambda: (60.0, 90.4), **none)
         stop = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext)
         stage = SimpleNamespace(book=book, live=live, stop=stop, round=None, means={}, seen={}, cut=None)
         stage.laid, stage.bench = NOTHING, SimpleNamespace(drive=DRIVE, remember=lambda offsets: None)
@@ -81,6 +81,8 @@ def test_rounds_end_when_every_tracked_value_is_steady(carried_out):
     assert len(done) == 2 + 6 * 4, "the points of 512 B are left out on a drive with 4 KiB blocks"
     assert [event["steady"] for event in book.of("round")] == [False] * 5 + [True]
     assert len(book.of("round")[-1]["tracked"]) == 2
+    assert all(event["left_s"] == [60, 90] for event in book.of("step.start"))
+    assert not any("left_s" in event for event in book.of("step.end"))
     assert {event["why"] for event in book.of("not_run")} == {"this drive has blocks of 4096 bytes", "0 s"}
     assert [event["point"] for event in book.of("step.start")[2:4]] == [
         {"read": 100, "block": "8 KiB"},

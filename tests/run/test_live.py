@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -287,3 +288,17 @@ def test_a_rule_of_the_load_itself_is_shown_rather_than_the_repeats(capsys):
     at.begin(Pace("load", time_s=60.0, rule=lambda: "record 2 of 5"))
     at.second(second(1000, 1.0))
     assert "record 2 of 5" in capsys.readouterr().err
+
+
+def test_the_power_of_the_host_is_in_its_event_and_counts_within_the_step(monkeypatch):
+    at, book = made(Drive())
+    monkeypatch.setattr(live, "HOST_INTERVAL_S", 0)
+    energies, watts = iter([{"package-0": 9.0}, {"package-0": 2.5}, {}]), iter([50.0, 60.0, None])
+    at._energies = SimpleNamespace(since=lambda: next(energies))
+    at.bmc = SimpleNamespace(since=lambda: next(watts))
+    at.begin(Pace("load"))
+    for _ in range(3):
+        at._heed_host()
+    first, second_ = (fields for kind, fields in book.events if kind == "host")
+    assert (first["energy_J"], first["bmc_W"]) == ({"package-0": 2.5}, 60.0)
+    assert "energy_J" not in second_ and "bmc_W" not in second_

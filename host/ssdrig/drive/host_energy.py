@@ -34,6 +34,25 @@ def zones(root: str | os.PathLike = "/") -> list[Zone]:
     return readings
 
 
+class Energies:
+    """Energy of each zone from one reading to the next. `root`: where /sys is."""
+
+    def __init__(self, root: str | os.PathLike = "/"):
+        self._zones = zones(root)
+        self._before = [energy_uJ(zone.folder) for zone in self._zones]
+
+    def since(self) -> dict[str, float]:
+        """J of each zone since the last call, the first time since this was made; without a zone that one of the two
+        readings lacks. Right while a zone does not wrap twice in between."""
+        now = [energy_uJ(zone.folder) for zone in self._zones]
+        before, self._before = self._before, now
+        return {
+            zone.name: (last - first) % zone.range_uJ / 1e6
+            for zone, first, last in zip(self._zones, before, now, strict=True)
+            if first is not None and last is not None
+        }
+
+
 def energy_uJ(folder: str) -> int | None:
     """The counter of a zone now; None: it cannot be read."""
     return sysfs.number(folder, "energy_uj")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from ssdrig.base.words import size
-from ssdrig.reading import set_up
+from ssdrig.reading import host_power, set_up
 from ssdrig.reading.rundata import RunData
 from ssdrig.reading.smart import unhealthy as reading_of
 from ssdrig.report import words
@@ -179,7 +179,25 @@ def host_section(data: RunData, name: str = "") -> str:
         return ""
     title = "Host and drive" + (f": {name}" if name else "")
     wrong = _wrong(before, after, header)
-    return f"<section><h2>{escape(title)}</h2>{_wrong_words(wrong)}{_conditions(before, after, header)}</section>"
+    body = f"{_wrong_words(wrong)}{_conditions(before, after, header)}{host_power_table(data.events)}"
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+
+
+def host_power_table(events: Sequence[dict]) -> str:
+    """Mean power of the host in each step, by zone and by its BMC; "" where none was read."""
+    steps = host_power.of_steps(events)
+    zones = list(dict.fromkeys(zone for step in steps for zone in step.power_W))
+    if not zones:
+        return ""
+    head = "".join(f'<th scope="col">{escape(zone)} <span class="unit">W</span></th>' for zone in zones)
+    out = ['<h3>Power of the host</h3><p class="soft">Mean of each step by RAPL, every 10 s, and of the whole host as']
+    out.append(" its BMC reports it. It is not part of the drive's power.</p>")
+    out.append('<div class="scroll"><table><thead><tr><th scope="col">Step</th><th scope="col">Covers <span')
+    out.append(f' class="unit">s</span></th>{head}</tr></thead><tbody>')
+    for step in steps:
+        watts = "".join(f"<td>{number(step.power_W.get(zone), 2)}</td>" for zone in zones)
+        out.append(f'<tr><th scope="row">{escape(step.path)}</th><td>{number(step.covered_s, 0)}</td>{watts}</tr>')
+    return "".join(out) + "</tbody></table></div>"
 
 
 def hosts_of_review(runs: Mapping[str, RunData]) -> str:

@@ -66,7 +66,7 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
         kind = steps.of(act.do)
         first = kind.before(act, stage) if hasattr(kind, "before") else None
         cut = stage.cut.within(act) if stage.cut else contextlib.nullcontext()
-        with step(stage.book, act.path, **more) as shown, cut:
+        with step(stage.book, act.path, stage.live.left_s(), **more) as shown, cut:
             shown |= kind.carry_out(act, stage, number)
             if (mean := stage.means.get(act.label)) and act.point:
                 shown["mean"] = mean

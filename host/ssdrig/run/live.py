@@ -15,13 +15,14 @@ from ssdrig.base import words
 from ssdrig.base.errors import JournalError, RigError, SsdrigError
 from ssdrig.base.progress import Part, Progress, columns, fitted, rows, sparkline
 from ssdrig.base.words import clock, size
-from ssdrig.drive import witness
+from ssdrig.drive import host_energy, witness
 from ssdrig.drive.smart import counters
 from ssdrig.meter.pico.stream import Rig
 from ssdrig.plan.expand import Act
 from ssdrig.plan.rules import windows
 from ssdrig.reading.smart import UNDER_LOAD
 from ssdrig.run.bench import Bench
+from ssdrig.run.bmc import Bmc
 from ssdrig.run.course import Course, range_words
 from ssdrig.run.pace import Pace
 from ssdrig.runs import journal
@@ -150,6 +151,8 @@ class Live:
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
         self._utc_distance_ns = time.time_ns() - time.monotonic_ns()
         self._host: dict | None = None  # the last reading of Bench.witness
+        self._energies = host_energy.Energies()
+        self.bmc: Bmc | None = None  # of the host, where the user names it
         self._started = self._next_poll = 0.0
 
     def act(self, act: Act, round_: int | None, number: int, of: int) -> None:
@@ -166,6 +169,10 @@ class Live:
         self._step = f"{number_of[0]}/{number_of[1]} {self._doing}"
         if self._jsonl:
             self.tell(step=act.path, doing=self._doing, elapsed_s=0.0)
+
+    def left_s(self) -> tuple[float, float]:
+        """Host seconds to the end of the run from the begin of the present act on, (least, most)."""
+        return self._course.left_s(0.0)
 
     def act_done(self, act: Act, moved_bytes: int) -> None:
         """It has ended, and has moved this many bytes."""
@@ -336,9 +343,12 @@ class Live:
             return
         since = ((before or {}).get("pace") or {}).get("next", witness.NOW)
         self._host = after = self._here.witness(since)
+        power: dict = {"energy_J": energies} if (energies := self._energies.since()) else {}
+        if self.bmc and (watts := self.bmc.since()) is not None:
+            power["bmc_W"] = watts
         if before:
             lasted_s = round((after["t_ns"] - before["t_ns"]) / SECOND_NS, 3)
-            self._book.event("host", lasted_s=lasted_s, **witness.host(before, after))
+            self._book.event("host", lasted_s=lasted_s, **witness.host(before, after), **power)
 
     def _heed_rig(self) -> None:
         if self._rig and self._rig.silent_s() > RIG_SILENCE_S:

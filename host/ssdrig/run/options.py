@@ -15,7 +15,7 @@ from ssdrig.base.words import do_you_mean, parse_bytes
 from ssdrig.drive import inventory
 from ssdrig.drive.wear import raw_nand as raw_nand_of
 from ssdrig.publish.influx import sender
-from ssdrig.run import cutting, keeping
+from ssdrig.run import bmc, cutting, keeping
 
 LONGEST_S = 10_000_000  # 116 days
 VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
@@ -33,6 +33,10 @@ RAW_NAND = (
 OP = (
     "over-provisioning as a share of raw NAND: 25 tests 0.75 of raw; a list such as own,25,50 makes one run for each"
     " and a table (own: the drive's default)"
+)
+BMC_POWER = (
+    "also record the power of the whole host as its BMC reports it: redfish://USER@HOST, password in"
+    " $SSDRIG_BMC_PASSWORD"
 )
 STEADY_FROM = "start of the window `steady`, which ends with the load (reviews: 1400 of 2000; default: 70 %%)"
 ALLOW_CUT = (
@@ -169,6 +173,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     keeping.add_arguments(parser)
     add = parser.add_argument_group("recording").add_argument
     add("--runs", metavar="DIR", default="runs", help="parent folder of the run folders (default ./%(default)s)")
+    add("--bmc", metavar="URL", help=BMC_POWER)
     add(
         "--smart-interval",
         type=whole_seconds,
@@ -237,6 +242,8 @@ def check(args: argparse.Namespace) -> None:
     url = args.influx or os.environ.get("SSDRIG_INFLUX")
     if url:
         sender.target(url)
+    if getattr(args, "bmc", None):
+        bmc.check(args.bmc)
     parameters(args)
     if args.virtual:
         virtual_drive(args)

@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--virtual", metavar="PRESET", help="a SIMULATED drive instead; COMMAND finds its URI in $SSDRIG_TARGET")
     add("--rig", metavar="PORT", help=f"{RIG} (default: no power measurement)")
     add("--meter", metavar="URL", help="another meter of its power, as of `run` (host/docs/meters.md)")
+    add("--bmc", metavar="URL", help=options.BMC_POWER)
     add(
         "--time",
         type=whole_seconds,
@@ -69,7 +70,7 @@ def _as_run(args: argparse.Namespace) -> argparse.Namespace:
     if args.drive and args.virtual:
         raise UsageError("--drive or --virtual", "both", "leave one out")
     words = [str(PLAN)]
-    for option in ("drive", "virtual", "rig", "meter", "influx", "runs"):
+    for option in ("drive", "virtual", "rig", "meter", "bmc", "influx", "runs"):
         if getattr(args, option) is not None:
             words.append(f"--{option}={getattr(args, option)}")
     if args.time is not None:

@@ -60,6 +60,7 @@ from ssdrig.run import (
 from ssdrig.run import options as run_options
 from ssdrig.run.asked_cut import OFF_S, AskedCut
 from ssdrig.run.bench import Bench
+from ssdrig.run.bmc import Bmc
 from ssdrig.run.budget import Budget
 from ssdrig.run.budget import parse as parse_budget
 from ssdrig.run.course import Course
@@ -405,6 +406,9 @@ def carry_out(
             budget = budget or Budget(None)
             course = Course(prepared.acts, bench_.drive, prepared.earlier, budget, after_s)
             live = Live(bench_, book, rig, show, args.jsonl, course)
+            if url := getattr(args, "bmc", None):
+                live.bmc = _bmc(url, book, show)
+                teardown.push("end the readings of the BMC", live.bmc.end)
             off = Event()  # the drive has no power, and is not to have any when the run ends
             teardown.push("read the last SMART", keeping.unless(off, lambda: _last_smart(book, live)), SMART_LIMIT_S)
             _check(bench_, book, rig, stop, teardown, off, prepared.acts, cut is not None)
@@ -444,6 +448,17 @@ def carry_out(
     if pusher and not _sent(pusher, book.path, stop, show) and not result["exit_code"]:
         result = {**result, "exit_code": UploadIncomplete.exit_code}
     return book.path, result
+
+
+def _bmc(url: str, book: journal.Journal, show: Progress) -> Bmc:
+    """The BMC, being read; one without a reading is a note, as it is context alone."""
+    bmc = Bmc(url)
+    if bmc.path:
+        bmc.start()
+    else:
+        book.event("note", text=f"no power of the host by its BMC: {bmc.why}")
+        show.warn(f"warning: no power of the host by its BMC: {bmc.why}")
+    return bmc
 
 
 def _second(args, here: Bench) -> str | None:

@@ -176,10 +176,11 @@ def _means(act: "Act", result: "Result", dilation: int) -> dict[str, float] | No
 
 
 @contextlib.contextmanager
-def step(book: "Journal", name: str, **more) -> Iterator[dict]:
+def step(book: "Journal", name: str, left_s: tuple[float, float] | None = None, **more) -> Iterator[dict]:
     """Events around a step; entries of the yielded dict are added to step.end. The step's exception goes
-    on, also when the journal takes no more events."""
-    book.event("step.start", step=name, **more)
+    on, also when the journal takes no more events. left_s: host seconds to the end of the run, (least, most)."""
+    forecast: dict = {} if left_s is None else {"left_s": [round(seconds) for seconds in left_s]}
+    book.event("step.start", step=name, **more, **forecast)
     shown: dict = {}
     try:
         yield shown
