@@ -13,12 +13,13 @@ PATIENCE_s = 300  # a page is made at the lowest priority, which on a busy machi
 
 
 class Serving:
-    """with Serving(runs) as s: s.get("/api/hello")."""
+    """with Serving(runs) as s: s.get("/api/hello"). `program`: words of the interpreter in place of those that start
+    ssdrig."""
 
-    def __init__(self, runs: Path, *options: str):
+    def __init__(self, runs: Path, *options: str, program: tuple[str, ...] = ("-m", "ssdrig")):
         root = ["--as-root"] if os.geteuid() == 0 else []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ssdrig", "serve", str(runs), "--port", "0", *root, *options],
+            [sys.executable, *program, "serve", str(runs), "--port", "0", *root, *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,

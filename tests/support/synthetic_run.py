@@ -321,7 +321,7 @@ def write(
     step("check", T + 1_000_000, T + 100_000_000)
     step("purge", T + 110_000_000, T + 400_000_000)
     step("fill", fill0, fill1)
-    step("load", load0, load1 + 50_000_000, laid=USED_UP)
+    step("load", load0, load1 + 50_000_000, laid=USED_UP, left_s=[seconds + 1, seconds + 3 + idle_s])
     step("flush", load1 + 100_000_000, load1 + 600_000_000)
     if idle_s:
         step("idle", idle0, idle0 + idle_s * 1_000_000_000)

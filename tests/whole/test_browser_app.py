@@ -60,6 +60,33 @@ def test_it_answers(served, runs):
 
 
 @pytest.mark.slow
+def test_the_course_of_a_run_and_the_earlier_run_of_its_drive(tmp_path):
+    root, how = tmp_path / "runs", {"zoom_s": 5, "logs": False, "smart_every_s": 3}
+    for days, (name, more) in enumerate(
+        [
+            ("old", {}),
+            ("other op", {"op_percent": 7}),
+            ("died", {"state": None}),
+            ("model", {"model": "X"}),
+            ("new", {}),
+        ]
+    ):
+        run = synthetic_run.write(root, [900] * 5 + [300, 500] * 3, name=name, **how | more)
+        header, events = synthetic_run.journal_of(run)
+        header["started"]["utc_ns"] += days * 86400 * 10**9
+        synthetic_run.put(run, header, events)
+    with Serving(root) as served:
+        of = ids(served)
+        course = served.get(f"/api/course/{of['new']}")
+        assert [step["label"] for step in course] == ["load"]
+        earlier = served.get(f"/api/earlier/{of['new']}")
+        assert earlier["run"]["id"] == of["old"] and earlier["steps"] == course
+        assert served.get(f"/api/earlier/{of['old']}") == {"run": None, "steps": []}
+        assert served.ask("GET", "/api/course/no")[0] == 404
+        assert served.get("/api/earlier/no") == {"run": None, "steps": []}
+
+
+@pytest.mark.slow
 def test_a_page_is_made_on_demand_and_kept_while_the_runs_do_not_change(served, runs):
     both = [*ids(served).values()]
     status, _, body = served.ask("POST", "/api/compare", {"runs": both})
@@ -77,6 +104,17 @@ def test_a_page_is_made_on_demand_and_kept_while_the_runs_do_not_change(served, 
         assert served.ask("POST", "/api/compare", wrong)[0] == 400, wrong
     assert served.ask("POST", "/api/compare", {"runs": both[:1] * 200})[0] == 200  # the same one
     assert not (runs / "a" / "report.html").exists()
+
+
+def test_the_stamp_of_a_run_changes_with_each_file_of_each_part(tmp_path):
+    """A page or a course that was made of less is not shown of more; a run without a rig has no rig.bin."""
+    stamps = [app._stamp(tmp_path)]
+    for name in ("events.jsonl", "events.jsonl", "rig.bin", "part-2/run.json", "part-2/events.jsonl", "part-2/rig.bin"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with open(tmp_path / name, "ab") as file:
+            file.write(b"more\n")
+        stamps.append(app._stamp(tmp_path))
+    assert len(set(stamps)) == len(stamps)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The bench in the browser as a person has it, in headless Chromium: what the page shows of a run that goes on, of the
 archive and of a drive, that hostile names stay text, and that nothing of it is refused by its own policy."""
 
+import json
 import threading
 import time
 
@@ -44,6 +45,9 @@ def served(tmp_path_factory):
     now_ns = time.monotonic_ns() - 10 * 10**9
     now_ns -= now_ns % 10**8 + 5 * 10**7  # half a step beside the clock's: each must be told from the next
     growing = Growing(root / "a", root, "growing", now_ns - synthetic_run.T_RUN_NS)
+    header = json.loads((root / "growing/run.json").read_text())
+    header["started"]["utc_ns"] += 86400 * 10**9  # run a was the day before
+    (root / "growing/run.json").write_text(json.dumps(header))
     growing.to(growing.began_ns + 6 * 10**9)
     with Serving(root) as one:
         one.growing = growing
@@ -104,6 +108,9 @@ def test_the_bench_shows_the_run_that_goes_on(chromium, served):
             for (let i = 0; i < d.length; i += 4) if (d[i + 3] && Math.abs(d[i] - d[i + 1]) > 40) n++;
                 return n; }})()"""
         assert chromium.js(drawn) > 20, name
+    chromium.wait("ssdrig.Live.run().earlier.length === 1")
+    assert "Grey: the run of" in text(chromium, "#earlier-words")
+    assert text(chromium, "#ends").startswith("Whole run ends ")
     assert "read only" in text(chromium, "#server") and chromium.js("document.getElementById('acts').hidden")
     chromium.js("ssdrig.Live.mark([2, 4])")
     assert "A–B: 2.0 s" in text(chromium, "#ab")
@@ -207,7 +214,14 @@ def test_the_first_page_lists_the_latest_runs_while_none_goes_on(chromium, tmp_p
         assert chromium.js("document.getElementById('beside').hidden && !document.getElementById('latest').hidden")
         chromium.js("window.asked = []; window.open = () => { asked.push(1); return null; }")
         chromium.js("document.querySelector('#latest-rows button').click()")
-        assert chromium.js("asked.length") == 1  # its page, in another tab
+        chromium.js("document.querySelector('#latest-rows td.text:nth-child(2)').click()")
+        assert chromium.js("asked.length") == 2  # its page, in another tab: its link, and its row
+        chromium.wait("document.querySelector('#latest-rows .spark polyline')")
+        points = chromium.js("document.querySelector('#latest-rows polyline').getAttribute('points')").split()
+        assert len(points) == 12  # the seconds of the load
+        chromium.wait("!document.getElementById('lives').hidden")
+        assert "SIMULATED SATA TLC" in text(chromium, "#lives-rows")
+        assert text(chromium, "#command").endswith("ssdrig run consistency --virtual sata-tlc")
         assert chromium.complaints() == [] and fits(chromium)
 
 

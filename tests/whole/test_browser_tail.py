@@ -145,6 +145,30 @@ def test_its_load_and_smart_are_those_of_the_run(whole):
     assert all(isinstance(line[2], str) for line in found["events"])
 
 
+def test_the_course_of_an_ended_run_is_its_rows_step_by_step(whole):
+    loads = all_of(Tail(whole))[0]["load"]
+    course = Tail(whole).course()
+    assert [(step["label"], step["round"]) for step in course] == [("load", None)]
+    for step in course:
+        rows = [row for row in loads if row[1] == step["label"]]
+        assert [iops for _, iops in step["rows"]] == [row[2] for row in rows]
+        assert step["rows"][0][0] == pytest.approx(1.2, abs=1.3)
+        assert np.diff([t for t, _ in step["rows"]]) == pytest.approx(np.diff([row[0] for row in rows]), abs=0.011)
+
+
+def test_a_long_course_is_means_of_its_rows(whole, monkeypatch):
+    monkeypatch.setattr(previews, "COURSE_ROWS", 3)
+    (load,) = Tail(whole).course()
+    every = [row[2] for row in all_of(Tail(whole))[0]["load"] if row[1] == "load"]
+    assert [iops for _, iops in load["rows"]] == [round(np.mean(part)) for part in np.array_split(every, 3)]
+
+
+def test_the_forecast_of_a_step_goes_to_the_page(whole):
+    steps = all_of(Tail(whole))[0]["steps"]
+    begun = {step["label"]: step["left_s"] for step in steps if step["kind"] == "step.start"}
+    assert begun["load"] == [len(IOPS) + 1, len(IOPS) + 3] and begun["fill"] is None
+
+
 def test_what_a_run_has_written_counts_from_its_first_step_on(tmp_path):
     """Seen: 187 MB of 2.34 GB, as the first reading of SMART comes after the fill."""
     whole = synthetic_run.write(tmp_path, IOPS, watts=WATTS, zoom_s=6, smart_every_s=3, logs=False)

@@ -180,6 +180,34 @@ class Hub:
                     loop.call_soon_threadsafe(event.set)
 
 
+async def in_thread(work: Callable, *words) -> Any:
+    """The result of `work(*words)`, from a thread that neither the end of the event loop nor that of the process waits
+    for, as they do for asyncio.to_thread's: on a busy machine a refresh of the index takes minutes."""
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if future.done():  # its request was cancelled
+            return
+        if error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    def run() -> None:
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = work(*words)
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, daemon=True, name="serve-work").start()
+    return await future
+
+
 LIMIT_S = 5.0
 MOST_BYTES = 4096
 MOST_NOTE = 300
@@ -219,6 +247,7 @@ def ask_run(folder: Path, body: dict) -> dict:
 
 MOST_STREAMS = 64
 MOST_ROWS = 500
+MOST_COURSES = 64
 PING_S = 10.0
 BODY_S = 10.0  # limit for receiving the body of a request
 LEAST_REFRESH_S = 2.0
@@ -244,7 +273,9 @@ class Archive:
             return question(self._index)
 
     def close(self) -> None:
-        self._index.close()
+        """Does not wait for a question that is being answered: its thread ends with the process."""
+        if self._lock.acquire(blocking=False):
+            self._index.close()
 
 
 class Guarded:
@@ -282,9 +313,10 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
     archive, hub, pages = Archive(root), Hub(), Pages()
     page = shell.page()
     streams = [0]
+    shown: dict[tuple, list[dict]] = {}  # id and stamp of a run -> Tail.course()
 
     async def ask(question: Callable[[Index], Any], fresh: bool = True) -> Any:
-        return await asyncio.to_thread(archive.ask, question, fresh)
+        return await in_thread(archive.ask, question, fresh)
 
     async def first_page(request: Request) -> Response:
         return Response(page.html, media_type="text/html; charset=utf-8")
@@ -322,12 +354,44 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         return JSONResponse({"page": f"/page/{name}"})
 
     async def report(request: Request) -> Response:
-        content = await asyncio.to_thread(pages.content, request.path_params["name"])
+        content = await in_thread(pages.content, request.path_params["name"])
         if content is None:
             return PlainTextResponse("no such page: ask for it again\n", 404)
         # its origin is opaque and has no opener to be isolated from; browsers warn about the header there
         headers = {"content-security-policy": policy(content), "cross-origin-opener-policy": "unsafe-none"}
         return Response(content, media_type="text/html; charset=utf-8", headers=headers)
+
+    async def course(request: Request) -> Response:
+        def chosen(index: Index) -> tuple[str, Path] | None:
+            run = index.get(request.path_params["id"])
+            return (run.id, index.folder(run)) if run else None
+
+        run = await ask(chosen, False)
+        return JSONResponse(await in_thread(courses, *run)) if run else PlainTextResponse("no such run\n", 404)
+
+    async def earlier(request: Request) -> Response:
+        def previous(index: Index) -> tuple[Run, Path] | None:
+            run = index.get(request.path_params["id"])
+            before = next(iter(index.find(alike(run), 1)), None) if run else None
+            return (before, index.folder(before)) if before else None
+
+        before = await ask(previous)
+        if not before:
+            return JSONResponse({"run": None, "steps": []})
+        run, folder = before
+        return JSONResponse({"run": _row(run), "steps": await in_thread(courses, run.id, folder)})
+
+    def courses(run_id: str, folder: Path) -> list[dict]:
+        """Tail.course() of a run; of a damaged one nothing is drawn."""
+        key = run_id, _stamp(folder)
+        try:
+            if key not in shown:
+                shown[key] = Tail(parts.of(folder)[-1]).course()
+        except (SsdrigError, OSError):
+            return []
+        for old in list(shown)[:-MOST_COURSES]:
+            shown.pop(old, None)
+        return shown[key]
 
     async def all_drives(request: Request) -> Response:
         return JSONResponse(await ask(drives.listed))
@@ -349,7 +413,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
             return parts.of(index.folder(run))[-1] if run else None
 
         path = await ask(folder, False) or await ask(folder)
-        return await asyncio.to_thread(hub.tail, path) if path else None
+        return await in_thread(hub.tail, path) if path else None
 
     async def stream(request: Request) -> Response:
         if streams[0] >= MOST_STREAMS:
@@ -368,7 +432,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         tail, body = await followed(request), await _body(request)
         if tail is None:
             return PlainTextResponse("no such run\n", 404)
-        return JSONResponse(await asyncio.to_thread(ask_run, tail.folder, body))
+        return JSONResponse(await in_thread(ask_run, tail.folder, body))
 
     def refused(request: Request, error: Exception) -> Response:
         words = (
@@ -383,6 +447,8 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
             Route("/api/hello", hello),
             Route("/api/runs", runs),
             Route("/api/compare", compare, methods=["POST"]),
+            Route("/api/course/{id}", course),
+            Route("/api/earlier/{id}", earlier),
             Route("/api/drives", all_drives),
             Route("/api/drives/{id}", a_drive),
             Route("/api/rigs", all_rigs),
@@ -431,6 +497,14 @@ def _message(kind: str, message: dict, at: str) -> bytes:
     return f"event: {kind}\nid: {at}\ndata: {json.dumps(message, separators=(',', ':'))}\n\n".encode()
 
 
+def alike(run: Run) -> tuple[str, list]:
+    """The condition of an earlier complete run of the same plan and over-provisioning on the same drive."""
+    same = ("model", "serial", "plan", "op_percent", "simulated", "scaled")
+    sql = " AND ".join(f"{key} IS ?" for key in same)
+    values = [getattr(run, key) for key in same]
+    return f"{sql} AND state = 'complete' AND id != ? AND started_utc_ns < ?", [*values, run.id, run.started_utc_ns]
+
+
 def _row(run: Run) -> dict:
     row = run._asdict()
     row["path"] = printable(run.path)
@@ -438,12 +512,15 @@ def _row(run: Run) -> dict:
 
 
 def _stamp(folder: Path) -> tuple:
-    """Changes when the run does."""
-    try:
-        status = os.stat(folder / "events.jsonl")
-        return status.st_size, status.st_mtime_ns, os.stat(folder / "rig.bin").st_size
-    except OSError:
-        return ()
+    """Changes when the run does: length and time of what each of its parts appends to, None where a file is absent."""
+    stamps: list[tuple[int, int] | None] = []
+    for path in (part / name for part in parts.of(folder) for name in ("events.jsonl", "rig.bin")):
+        try:
+            status = os.stat(path)
+            stamps.append((status.st_size, status.st_mtime_ns))
+        except OSError:
+            stamps.append(None)
+    return tuple(stamps)
 
 
 def _number(request: Request, key: str, most: int) -> int:

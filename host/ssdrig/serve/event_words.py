@@ -48,7 +48,14 @@ def of_step(event: dict, axis_s: Callable[[int], float | None]) -> dict | None:
         "round": event.get("round"),
         "ok": event.get("ok"),
         "why": event.get("why"),
+        "left_s": _range(event.get("left_s")),
     }
+
+
+def _range(value) -> list[float] | None:
+    """Least and most of a forecast, in s."""
+    sound = isinstance(value, list) and len(value) == 2 and all(number(end) and 0 <= end < 1e9 for end in value)
+    return value if sound else None
 
 
 def event(event: dict, axis_s: Callable[[int], float | None]) -> list | None:

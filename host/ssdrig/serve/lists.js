@@ -39,16 +39,61 @@ const Lists = (() => {
 
   // ---- the latest runs, on the first page while none goes on
   async function latest() {
-    if (Live.followed()) { $("latest").hidden = true; return; }
+    if (Live.followed()) { $("latest").hidden = $("lives").hidden = true; return; }
     const reply = await ask(`/api/runs?q=&limit=${LATEST}&offset=0`);
     if (!reply) return;
     $("latest").hidden = Boolean(Live.followed());
+    const courses = [];
     $("latest-rows").replaceChildren(...reply.runs.map((run) => {
-      const f = run.figures, cell = (text, kind) => el("td", text, { class: kind });
-      return el("tr", null, { title: run.path }, el("td", null, { class: "text" }, link(run)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.state, `text state-${run.state}`), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.window_trust, OF_LOAD)), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.window_trust)));
+      const f = run.figures, cell = (text, kind) => el("td", text, { class: kind }), course = el("td", null, { class: "spark" });
+      courses.push([run.id, course]);
+      return opens(el("tr", null, { title: run.path }, el("td", null, { class: "text" }, link(run)), cell(named(run), "text"), course, cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.state, `text state-${run.state}`), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.window_trust, OF_LOAD)), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.window_trust))));
     }));
-    if (!reply.runs.length) $("latest-rows").append(el("tr", null, {}, el("td", "No run yet.", { colspan: "7" })));
+    if (!reply.runs.length) $("latest-rows").append(el("tr", null, {}, el("td", "No run yet.", { colspan: "8" })));
+    for (const [id, course] of courses) {
+      if (!course.isConnected || Live.followed()) return; // a run that goes on has the host for itself
+      const points = (await ask(`/api/course/${id}`))?.flatMap((step) => step.rows.map(([, iops]) => iops)) ?? [];
+      if (points.length > 1) course.replaceChildren(sparkline(points));
+    }
+    lives();
   }
+  // Life used of the drives of the latest runs, next to them.
+  async function lives() {
+    const reply = (await ask("/api/drives"))?.slice(0, LATEST) ?? [], rows = [];
+    for (const drive of reply) {
+      if (Live.followed()) return;
+      const w = (await ask(`/api/drives/${drive.id}`))?.wear, share = w && used(w);
+      const words = named(drive);
+      rows.push(share == null ? el("p", `${words}: ${w ? "life used is not known" : "no SMART reading"}`, { class: "soft" }) : meter(words, share, share >= 100));
+    }
+    $("lives").hidden = !rows.length || Boolean(Live.followed());
+    $("lives-rows").replaceChildren(...rows);
+  }
+  // The larger of TBW used and the drive's own percentage; null if neither is known.
+  function used(w) {
+    const shares = [w.tbw_used_percent, w.percentage_used].filter((share) => share != null);
+    return shares.length ? Math.max(...shares) : null;
+  }
+  const SPARK = { width: 160, height: 28, rows: 80 };
+  function sparkline(values) {
+    const { width, height, rows } = SPARK, per = Math.max(1, Math.ceil(values.length / rows)), some = [];
+    for (let i = 0; i < values.length; i += per) some.push(Math.max(...values.slice(i, i + per)));
+    const most = Math.max(...some, 1), svg = document.createElementNS("http://www.w3.org/2000/svg", "svg"), line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
+    for (const [key, value] of [["width", width], ["height", height], ["viewBox", `0 0 ${width} ${height}`], ["role", "img"], ["aria-label", `IOPS over the run, at most ${num(most, 0)}`]]) svg.setAttribute(key, value);
+    line.setAttribute("points", some.map((v, i) => `${((i * width) / Math.max(1, some.length - 1)).toFixed(1)},${(height - 2 - (v / most) * (height - 4)).toFixed(1)}`).join(" "));
+    svg.append(line);
+    return svg;
+  }
+  // A row that opens what its link opens.
+  function opens(row) {
+    row.classList.add("opens");
+    row.addEventListener("click", (event) => { if (!event.target.closest("button, input, a")) row.querySelector("button.link").click(); });
+    return row;
+  }
+  $("copy").addEventListener("click", async () => {
+    try { await navigator.clipboard.writeText($("command").textContent); $("copy").textContent = "Copied"; } catch { $("copy").textContent = "Not allowed here"; }
+    setTimeout(() => { $("copy").textContent = "Copy"; }, 2000);
+  });
   // the time of a run, which opens its page
   function link(run) {
     const button = el("button", run.started_utc_ms == null ? run.id : utc(run.started_utc_ms), { type: "button", class: "link", title: "open its page" });
@@ -94,7 +139,7 @@ const Lists = (() => {
       made.classList.toggle("chosen", box.checked);
       choice();
     });
-    return made;
+    return opens(made);
   }
   function choice() {
     $("compare").textContent = chosen.size > 1 ? `Compare ${chosen.size}` : "Show the page";
@@ -137,16 +182,16 @@ const Lists = (() => {
     $("drive-rows").replaceChildren(...reply.map((drive) => {
       const button = el("button", named(drive), { type: "button", class: "link" });
       button.addEventListener("click", () => one(drive.id));
-      const cell = (words) => el("td", words, { class: "text" }), health = cell("…"), used = cell("…");
-      waiting.push([drive.id, health, used]);
-      return el("tr", null, {}, el("td", null, { class: "text" }, button), cell(drive.serial ?? "–"), health, used, cell(num(drive.runs, 0)), cell(utc(drive.last_utc_ns / 1e6)));
+      const cell = (words) => el("td", words, { class: "text" }), health = cell("…"), life = cell("…");
+      waiting.push([drive.id, health, life]);
+      return opens(el("tr", null, {}, el("td", null, { class: "text" }, button), cell(drive.serial ?? "–"), health, life, cell(num(drive.runs, 0)), cell(utc(drive.last_utc_ns / 1e6))));
     }));
-    for (const [id, health, used] of waiting) {
+    for (const [id, health, life] of waiting) {
       if (!health.isConnected) return; // another list stands there by now
-      const w = (await ask(`/api/drives/${id}`))?.wear, shares = w ? [w.tbw_used_percent, w.percentage_used].filter((share) => share != null) : [];
+      const w = (await ask(`/api/drives/${id}`))?.wear, share = w && used(w);
       health.textContent = w ? HEALTH[w.health] ?? "not known" : "–";
       health.classList.toggle("state-failed", /[A-Z]{3}/.test(health.textContent));
-      shares.length ? used.replaceChildren(meter("", Math.max(...shares), Math.max(...shares) >= 100)) : (used.textContent = w ? "not known" : "–");
+      share != null ? life.replaceChildren(meter("", share, share >= 100)) : (life.textContent = w ? "not known" : "–");
     }
   }
   const HEALTH = { ok: "ok", warning: "WARNING", failing: "FAILING" };

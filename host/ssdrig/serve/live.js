@@ -12,7 +12,7 @@ const Live = (() => {
     iops: [], lat_mean: [], lat_p99: [], power_min: [], power_mean: [], power_max: [], energy: [], heat: [],
     temp: { t: [], v: [] }, wa: { t: [], v: [], e: [] }, rails: [], polls: [], marks: [],
     tenths: new Map(), preview: new Map(), settled: -Infinity, now: 0, joules: 0, lost: 0, clock_us: null, rig: null,
-    lines: [], steps: new Map(), running: null, smart: [], written: null, rows: 0, ended: null, behind: null, cut: [],
+    lines: [], steps: new Map(), running: null, smart: [], written: null, rows: 0, ended: null, behind: null, cut: [], ends: null, earlier: [],
   });
 
   const page = {
@@ -69,10 +69,24 @@ const Live = (() => {
     Panels.KINDS.latency(u, one, true);
   };
 
+  // The earlier run of this drive in grey, each step from where it began in this run; then this run's seconds.
+  Panels.KINDS.compared = (u, one, top, options) => {
+    const c = u.ctx, X = Panels.toX(u), Y = Panels.toY(u, "y");
+    c.strokeStyle = Panels.css("--grey");
+    c.globalAlpha = 0.8;
+    c.lineWidth = 1.2 * Panels.px();
+    for (const { begin, rows } of placed(one)) Panels.line(c, rows.length, (i) => X(begin + rows[i][0]), (i) => Y(rows[i][1]), (i) => !(rows[i][1] > 0));
+    c.fillStyle = c.strokeStyle = page.colour(one);
+    c.globalAlpha = 1;
+    Panels.KINDS.iops(u, one, top, options);
+  };
+  const key = (step) => `${step.label} ${step.round ?? ""}`;
+  const placed = (one) => one.earlier.flatMap((step) => { const begin = one.steps.get(key(step))?.begin; return begin == null ? [] : [{ begin, rows: step.rows }]; });
+
   // ---- panels
   const SPECS = {
     "p-live": { kind: "live", wide: true, y: [0, 1], unit: "W", height: 240, keep: () => range(span) },
-    "p-iops": { kind: "iops", y: [100, 1e6], log: true, unit: "IOPS", height: 180, keep: () => range(Math.max(span, 60)) },
+    "p-iops": { kind: "compared", y: [100, 1e6], log: true, unit: "IOPS", height: 180, keep: () => range(Math.max(span, 60)) },
     "p-heat": { kind: "heat", y: [10, 1e5], log: true, unit: "µs", height: 190, keep: () => range(Math.max(span, 60)) },
     "p-power": { kind: "power", y: [0, 1], C: [20, 90], unit: "W", height: 200, keep: () => [0, Math.max(60, run.now)] },
     "p-wa": { kind: "wa", y: [0, 5], unit: "NAND / host bytes", height: 150, keep: () => [0, Math.max(60, run.now)] },
@@ -87,7 +101,7 @@ const Live = (() => {
     const slice = (values, [a, b]) => values.slice(Math.max(0, Math.floor(a)), Math.ceil(b) + 1);
     const [a, b] = SPECS["p-live"].keep(), fine = [...run.tenths.values(), ...run.preview.values()].filter((row) => row[0] >= a - 1 && row[0] <= b).map((row) => row[3]);
     const live = extreme(span > 600 ? run.power_max : fine, Math.max, 1), whole = extreme(run.power_max, Math.max, 1);
-    const late = SPECS["p-iops"].keep(), iops = slice(run.iops, late).filter((v) => v > 0), lat = slice(run.lat_mean, late).concat(slice(run.lat_p99, late)).filter((v) => v > 0);
+    const late = SPECS["p-iops"].keep(), before = placed(run).flatMap(({ begin, rows }) => rows.filter(([t]) => begin + t >= late[0] && begin + t <= late[1]).map(([, n]) => n)), iops = slice(run.iops, late).concat(before).filter((v) => v > 0), lat = slice(run.lat_mean, late).concat(slice(run.lat_p99, late)).filter((v) => v > 0);
     const decade = (values, low, high) => [10 ** Math.floor(Math.log10(extreme(values, Math.min, low))), 10 ** Math.ceil(Math.log10(1.001 * extreme(values, Math.max, high)))];
     const cells = slice(run.heat, late).flatMap(([each] = []) => (each ?? []).map(([row]) => row));
     const spread = decade(iops, 1000, 9000), us = decade(lat.concat(cells.length ? [Math.max(0.1, lower_us(Math.min(...cells))), lower_us(Math.max(...cells) + 1)] : []), 10, 9000);
@@ -153,6 +167,7 @@ const Live = (() => {
       if (dd.textContent !== value) dd.textContent = value;
       if (note.textContent !== small) note.textContent = small;
     });
+    ends();
     const lag = run.behind == null ? "" : `, ${num(Math.max(0, run.behind), 1)} s behind`;
     $("server").textContent = `${Lists.control() ? "with control" : "read only"} · ${location.host} · ${run.ended ? "run has ended" : run.broken ? "connection lost" : `live${lag}`}`;
   }
@@ -168,6 +183,15 @@ const Live = (() => {
     };
     const note = (n, words) => (n > 0 ? [el("li", `${n} ${words}`, { class: "open" })] : []);
     $("steps").replaceChildren(...note(from, "before"), ...some.map(item), ...note(all.length - from - some.length, "more"));
+  }
+  // When the whole run ends, as the run itself forecasts at the begin of each step.
+  function ends() {
+    $("ends").textContent = "";
+    if (!run.ends || run.ended || !run.facts.started_utc_ms) return;
+    const now = run.facts.started_utc_ms + 1000 * run.now * run.facts.dilation, [least, most] = run.ends, far = most - now > 86_400_000;
+    const at = (ms) => new Date(ms).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(far && { weekday: "short" }) });
+    const range = (...ends) => [...new Set(ends)].join("…");
+    $("ends").textContent = now > most + 60_000 ? `Whole run: later than its forecast, ${at(most)}` : `Whole run ends ${range(at(least), at(most))}, in ${range(...run.ends.map((ms) => clock((ms - now) / 1000)))}`;
   }
   function events() {
     const list = $("events"), stays = list.scrollTop;
@@ -205,13 +229,22 @@ const Live = (() => {
     document.title = `${f.model ?? "run"} · ssdrig bench`;
   }
 
+  // The latest complete run of this drive, plan and over-provisioning before this one.
+  async function earlier() {
+    const of = run, reply = await Client.ask(`/api/earlier/${followed}`);
+    if (run !== of || !reply?.run) return;
+    run.earlier = reply.steps;
+    $("earlier-words").textContent = reply.steps.length ? ` Grey: the run of ${Client.utc(reply.run.started_utc_ms)} UTC, each step from its begin.` : "";
+    later();
+  }
+
   // ---- the stream
   const TAKE = {
     facts(news) {
       if (!run || run.facts.run !== news.run) { run = empty(news); again(); mark(null); }
       run.broken = false;
       $("live-parts").hidden = $("beside").hidden = false;
-      head(); steps(); rig(); cost(); events();
+      head(); steps(); rig(); cost(); events(); earlier();
     },
     more(news) {
       run.broken = false;
@@ -242,9 +275,10 @@ const Live = (() => {
       for (const line of news.events ?? []) { run.lines.push(line); if (line[3]) run.rig = line[3]; if (line[1] === "note" || line[1] === "cut.fired") run.marks.push([line[0], line[2].slice(0, 40)]); if (line[1] === "cut.fired") cut(line[0]); }
       for (const step of news.steps ?? []) {
         if (step.kind === "run.end") { run.running = null; continue; }
-        const key = `${step.label} ${step.round ?? ""}`, known = run.steps.get(key) ?? { label: step.label, round: step.round };
-        if (step.kind === "step.start") { if (step.round == null) run.marks.push([step.t, step.label.slice(0, 40)]); run.steps.set(key, { ...known, begin: step.t, end: null }); run.running = step.label; }
-        else { run.steps.set(key, { ...known, end: step.t, ok: step.ok }); if (run.running === step.label) run.running = null; }
+        const id = key(step), known = run.steps.get(id) ?? { label: step.label, round: step.round };
+        if (step.left_s) run.ends = step.left_s.map((left) => run.facts.started_utc_ms + 1000 * (step.t * run.facts.dilation + left));
+        if (step.kind === "step.start") { if (step.round == null) run.marks.push([step.t, step.label.slice(0, 40)]); run.steps.set(id, { ...known, begin: step.t, end: null }); run.running = step.label; }
+        else { run.steps.set(id, { ...known, end: step.t, ok: step.ok }); if (run.running === step.label) run.running = null; }
       }
       run.now = Math.max(run.now, news.now);
       const newest = [...run.preview.values()].at(-1);
@@ -283,7 +317,7 @@ const Live = (() => {
     frozen = null;
     again();
     if (id) open();
-    else { $("live-parts").hidden = $("beside").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder appears here automatically."; $("steps").replaceChildren(); $("rig").replaceChildren(); $("trust").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
+    else { $("live-parts").hidden = $("beside").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder appears here automatically."; $("steps").replaceChildren(); $("ends").textContent = $("earlier-words").textContent = ""; $("rig").replaceChildren(); $("trust").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
   }
   const open = () => { end = Client.follow(followed, (kind, news) => TAKE[kind]?.(news)); };
   function stop() { end?.(); end = null; }

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ssdrig import report
+from ssdrig.base.shipped import as_called
 from ssdrig.serve.pages import hash_of
 
 HERE = Path(__file__).parent
@@ -27,7 +28,11 @@ class Shell(NamedTuple):
 def page() -> Shell:
     scripts = [path.read_bytes() for path in SCRIPTS]
     style = b"".join(path.read_bytes() for path in STYLES)
-    html = (HERE / "shell.html").read_bytes().replace(b"<!-- style -->", b"<style>" + style + b"</style>")
+    html = (
+        as_called((HERE / "shell.html").read_text("utf-8"))
+        .encode()
+        .replace(b"<!-- style -->", b"<style>" + style + b"</style>")
+    )
     html = html.replace(b"<!-- scripts -->", b"".join(b"<script>" + script + b"</script>" for script in scripts))
     hashes = " ".join(map(hash_of, scripts))
     policy = (

@@ -119,6 +119,7 @@ LOOK_S = 1.0  # how often I/O, and settled power, are looked for
 TURN_NS = 2 * SECOND_NS  # of power that are settled in one batch: each costs a fit of the clock
 LATE_ROWS = 60  # seconds whose clock error counts as the present one
 ROWS = 500  # of one list, in one message
+COURSE_ROWS = 400  # of a step of an ended run
 PREVIEWS = 60  # in one message: the newest
 BASES = ("before", "round", "idle")  # readings, before a load, that write amplification is counted from
 MANY = 3000  # rows of settled power that are taken up at a time
@@ -442,6 +443,27 @@ class Tail:
         """Host time -> seconds of drive time since the start of the run; to a microsecond, which distinguishes the
         steps of a dilated drive."""
         return round((t_ns - self.started_ns) / 1e9 / self.k, 6)
+
+    def course(self) -> list[dict]:
+        """IOPS of each step with I/O of a run that has ended, in order: {"label", "round", "rows": [[s since the step
+        began, IOPS], …]}, each at most COURSE_ROWS rows, which are means of equal stretches. Power is not read."""
+        self._read_events()
+        self._read_loads(True)
+        begun = [step for *_, step in self._events if step and step["kind"] == "step.start"]
+        out: list[dict] = []
+        for step, after in zip(begun, [*begun[1:], None]):
+            own = [
+                (row[0] - step["t"], row[2])
+                for row in self._rows
+                if row[1] == step["label"] and row[0] > step["t"] and (after is None or row[0] <= after["t"] + 1)
+            ]
+            if own:
+                rows = [
+                    [round(float(of[:, 0].mean()), 2), round(float(of[:, 1].mean()))]
+                    for of in np.array_split(np.array(own), min(len(own), COURSE_ROWS))
+                ]
+                out.append({"label": step["label"], "round": step["round"], "rows": rows})
+        return out
 
     # ---- what a reader gets
 
