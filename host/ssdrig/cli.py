@@ -19,7 +19,7 @@ from ssdrig.base.arguments import WIDEST, Parser, examples
 from ssdrig.base.errors import INTERRUPTED, JournalError, OutputError, SsdrigError, ToolMissing, UsageError, exit_codes
 from ssdrig.base.progress import Progress
 from ssdrig.base.shipped import INSTALLED, as_called, missing
-from ssdrig.base.terminal import PrintableOut, error_lines, fill_closed_streams, printable, wrapped
+from ssdrig.base.terminal import NO_LIMIT, PrintableOut, error_lines, fill_closed_streams, printable, width, wrapped
 from ssdrig.base.words import do_you_mean
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -223,7 +223,8 @@ def main(argv: list[str] | None = None) -> int:
         if whole := getattr(module, "WHOLE", None):
             every = {name: importlib.import_module(where) for name, (where, _) in COMMANDS.items()}
             setattr(args, whole, parser_of(every))
-        with contextlib.redirect_stdout(PrintableOut(sys.stdout)), owner.of_new_files():
+        columns = NO_LIMIT if getattr(args, "verbatim", False) else width()
+        with contextlib.redirect_stdout(PrintableOut(sys.stdout, columns)), owner.of_new_files():
             code = module.command(args) or 0
             sys.stdout.flush()
         return code

@@ -3,6 +3,7 @@
 import copy
 import json
 
+import pytest
 from wear_documents import NVME, no_table_of_the_user, read, run, watched  # noqa: F401  fixtures
 
 from ssdrig.base import terminal
@@ -34,6 +35,16 @@ def test_the_screen(tmp_path, capsys, monkeypatch):
     for code in (*terminal.COLOURS.values(), "\x1b[0m"):
         bare = bare.replace(code, "")
     assert bare == wear_screen.screen(found, 80, False) == out[:-1]
+
+
+@pytest.mark.parametrize("width", [50, 60, 72, 80, 100])
+def test_it_fits_its_terminal(read, width):
+    _, got = read(NVME, "--start", "2025-01-01")
+    lines = wear_screen.screen(got, width, False).splitlines()
+    assert max(map(len, lines)) <= width
+    assert "(warranty ends there)" in " ".join(" ".join(lines).split())
+    bars = [sum(line.count(sign) for sign in "█·") for line in lines if "·" in line or "█" in line]
+    assert len(set(bars)) == 1 and wear_screen.LEAST_BAR <= bars[0] <= wear_screen.BAR
 
 
 def test_the_screen_says_what_is_over(read):

@@ -49,6 +49,9 @@ def _written_out(match: re.Match) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
+NO_LIMIT = 10**6  # columns
+LEAST_TEXT = 24
+_COLOUR, _GAP = re.compile("\x1b\\[[0-9;]*m"), re.compile(r" {2,}(?=\S)")
 COLOURS = {"green": "\x1b[32m", "yellow": "\x1b[33m", "red": "\x1b[31m", "bold": "\x1b[1m", "dim": "\x1b[2m"}
 
 
@@ -104,14 +107,35 @@ def fill_closed_streams() -> None:
             setattr(sys, name, open(fd, mode, closefd=False))
 
 
-class PrintableOut:
-    """Wraps a text stream, such as stdout."""
+def width() -> int:
+    """Columns of the terminal that stdout is; NO_LIMIT without one."""
+    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else NO_LIMIT
 
-    def __init__(self, stream):
-        self._stream = stream
+
+def hanging(line: str, columns: int) -> str:
+    """A line in lines of at most `columns`, longer only for a longer word. They go on below the last text that has two
+    blanks before it and LEAST_TEXT columns for itself; two columns in where no text has."""
+    bare = _COLOUR.sub("", line)
+    if len(bare) <= columns:
+        return line
+    indent = len(bare) - len(bare.lstrip()) + 2
+    gaps = [gap.end() for gap in _GAP.finditer(bare) if gap.end() <= columns - LEAST_TEXT]
+    text = line.lstrip()
+    return wrapped(text, columns, line[: len(line) - len(text)], " " * max([indent, *gaps]))
+
+
+class PrintableOut:
+    """Wraps a text stream, such as stdout. Lines hang within `columns`, except those of JSON."""
+
+    def __init__(self, stream, columns: int = NO_LIMIT):
+        self._stream, self._columns, self._in_line = stream, columns, False
 
     def write(self, text: str) -> int:
-        self._stream.write(printable_lines(as_called(text)))
+        shown = printable_lines(as_called(text))
+        if self._columns < NO_LIMIT and not self._in_line and not shown.startswith(("{", "[")):
+            shown = "\n".join(hanging(line, self._columns) for line in shown.split("\n"))
+        self._in_line = not shown.endswith("\n") if shown else self._in_line
+        self._stream.write(shown)
         return len(text)
 
     def flush(self) -> None:

@@ -24,6 +24,7 @@ RUNS_FUNCTION = "_ssdrig_runs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(verbatim=True)  # a script
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
 

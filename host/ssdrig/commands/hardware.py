@@ -29,6 +29,7 @@ def add_arguments(parser) -> None:
     sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     about = "impedance, loss, skew and eye of the interposer's PCIe pairs, by two methods"
     sub = words.add_parser("signal", help=about, description=about)
+    sub.set_defaults(verbatim=True)  # Markdown
     sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         subparser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     show = sub.add_parser("show", help="print a plan's file")
     show.add_argument("plan", metavar="NAME|FILE", help="name of a plan, or a plan file (….toml)")
+    show.set_defaults(verbatim=True)  # a file
     check = sub.add_parser(
         "check", help="check a plan file with each of its variants; one error and exit code 2 if it is wrong"
     )

@@ -13,7 +13,9 @@ from ssdrig.drive.smart.plausible import ERROR_COUNTERS
 from ssdrig.drive.wear.endurance import Rate, rate_words
 from ssdrig.drive.wear.wa import figure
 
-BAR = 20
+BAR, LEAST_BAR = 20, 8  # characters
+NAME, SHARE = 16, 9  # characters before and after a bar
+LEAST_WORDS = 12  # characters of a line next to a bar
 ENDS = {"lowest": "pe_cycles_min", "highest": "pe_cycles_max"}
 LIMITS = {
     "tbw": "the rated TBW",
@@ -43,7 +45,7 @@ def screen(report: dict, width: int | None = None, colour: bool | None = None, e
     width = min(width or shutil.get_terminal_size((80, 24)).columns, 100)
     paint = painter(sys.stdout) if colour is None else painted if colour else lambda text, name: text
     lines = _head(report, width, paint)
-    bars = _bars(report, paint)
+    bars = _bars(report, width, paint)
     lines += ["", *bars] if bars else []
     body, retention = [*_facts(report)], report["retention"]
     if not report["hard_disk"]:
@@ -180,8 +182,9 @@ def _packed(first: str, shade: str, parts: list, width: int, paint) -> list[str]
     return [paint(first, shade) + lines[0][len(first) :], *lines[1:]]
 
 
-def _bars(report: dict, paint) -> list[str]:
-    """A bar for each known share of a limit; the spare shows the rest, the others the used share."""
+def _bars(report: dict, width: int, paint) -> list[str]:
+    """A bar for each known share of a limit; the spare shows the rest, the others the used share. Bars give way to the
+    words next to them, down to LEAST_BAR."""
     p, limits = report["projection"], report["limits"] or {}
     rows = []
     if p["tbw_used_percent"] is not None:
@@ -205,13 +208,19 @@ def _bars(report: dict, paint) -> list[str]:
     if p["available_spare_percent"] is not None:
         least = p["available_spare_threshold_percent"]
         rows.append(("spare left", p["available_spare_percent"], "" if least is None else f"warns below {least} %"))
-    out = []
+    out: list[str] = []
+    longest = max((len(words) for *_, words in rows), default=0)
+    room = max(LEAST_BAR, min(BAR, width - NAME - SHARE - longest))
+    indent = NAME + room + SHARE
     for name, percent, words in rows:
-        bar = "█" * max(0, min(BAR, round(percent / 100 * BAR))) or ("▏" if percent > 0 else "")
+        bar = "█" * max(0, min(room, round(percent / 100 * room))) or ("▏" if percent > 0 else "")
         left = percent - (p["available_spare_threshold_percent"] or 0) if name == "spare left" else 100 - percent
         shade = "green" if left > 20 else "yellow" if left > 0 else "red"
         share = f"{percent:.0f} %" if percent >= 10 or percent == int(percent) else f"{percent:.1f} %"
-        out.append(f"{name:16}{paint(bar, shade)}{paint('·' * (BAR - len(bar)), 'dim')} {share:>6}  {words}".rstrip())
+        first, *more = textwrap.wrap(words, max(LEAST_WORDS, width - indent)) or [""]
+        rest = paint("·" * (room - len(bar)), "dim")
+        out.append(f"{name:{NAME}}{paint(bar, shade)}{rest} {share:>6}  {first}".rstrip())
+        out += [" " * indent + line for line in more]
     return out
 
 

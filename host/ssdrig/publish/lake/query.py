@@ -62,6 +62,7 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(verbatim=True)  # SQL, CSV, and a table as wide as its rows
     parser.add_argument(
         "sql",
         nargs="?",
