@@ -3,14 +3,16 @@
 import json
 import struct
 import subprocess
+import sys
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from fake_influx import FakeInflux
 
 from ssdrig import cli
-from ssdrig.base.errors import UsageError
+from ssdrig.base.errors import ToolMissing, UsageError
 from ssdrig.commands import import_run
 from ssdrig.load import fiotext, foreign
 from ssdrig.meter import recordings
@@ -181,13 +183,59 @@ def written(tmp_path, kind):
             about = {"metadata": {"samplesPerSecond": 100_000, "startSystemTime": (UTC_S - 2) * 1000}}
             archive.writestr("metadata.json", json.dumps(about))
         return path, ["--voltage", "5V"]
+    begins = ["--begins", "{}Z".format(np.datetime64(UTC_S - 2, "s"))]
+    if kind == "quarch":
+        lines = (f"{1000 * n},5000,{400_000 if n < 2000 else 600_000},0,0\n" for n in range(5000))
+        path.write_text("Time us,5V voltage mV,5V current uA,12V voltage mV,12V current uA\n" + "".join(lines))
+        return path, begins
+    if kind == "jls":
+        pyjls = pytest.importorskip("pyjls", reason="no pyjls (extra lake-test)")
+        with pyjls.Writer(str(path)) as writer:
+            writer.source_def(source_id=1, name="JS220-000001", vendor="Jetperch")
+            for signal, (name, unit, values) in enumerate(
+                (("current", "A", [0.4] * 2000 + [0.6] * 3000), ("voltage", "V", [5.0] * 5000)), 1
+            ):
+                writer.signal_def(signal, source_id=1, sample_rate=1000, name=name, units=unit)
+                writer.fsr_f32(signal, 0, np.array(values, np.float32))
+                for sample in (0, 4999):
+                    writer.utc(signal, sample, pyjls.utc_to_jls(UTC_S - 2 + (sample + 1) / 1000))
+        return path, []
+    if kind == "ppk2a":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("manifest.json", "{}")
+        return path, []
     rows = [(n, [(5000, 400 if n < 2000 else 600), *[(0, 0)] * 12]) for n in range(5000)]
     path.write_bytes(b"".join(recordings.powenetics_packet(*row) for row in rows))
-    return path, ["--begins", "{}Z".format(np.datetime64(UTC_S - 2, "s"))]
+    return path, begins
 
 
-@pytest.mark.parametrize("kind", ["csv", "ppk2", "powenetics"])
-def test_a_recording_alone_is_a_run_with_its_energy_and_its_clocks_claim(tmp_path, capsys, kind):
+class Samples(list):
+    """A block of ppk2lab, here its currents in uA, from sample `start` on."""
+
+    def __init__(self, currents, start):
+        super().__init__(currents)
+        self.end_index = start + len(currents)
+
+
+def capture(**changed):
+    """ppk2lab, as far as recordings.py uses it: one archive of 2 W, and 3 W from UTC_S on, at 5 V."""
+    blocks = [Samples([400_000.0] * 150_000, 70), Samples([400_000.0] * 50_000, 150_070)]
+    blocks.append(Samples([600_000.0] * 300_000, 200_070))
+    began = f"{np.datetime64(UTC_S - 2, 's')}Z"
+    what = {
+        "calibration": SimpleNamespace(convert_block=lambda block, mV: list(block)),
+        "meta": SimpleNamespace(configuration={"mode": "source"}),
+        **{"source_voltage_mv": 5000, "sample_rate_hz": 100_000, "start_index": 70, "timeline_degraded": False},
+        **{"timing": {"first_sample_utc": began, "anchor_uncertainty_s": 0.02}, "gaps": []},
+        "iter_events": lambda: iter(blocks),
+    }
+    loads = SimpleNamespace(load=lambda path, max_samples: SimpleNamespace(**what | changed))
+    return SimpleNamespace(Capture=loads, Ppk2labError=RuntimeError)
+
+
+@pytest.mark.parametrize("kind", ["csv", "ppk2", "ppk2a", "powenetics", "quarch", "jls"])
+def test_a_recording_alone_is_a_run_with_its_energy_and_its_clocks_claim(tmp_path, capsys, monkeypatch, kind):
+    monkeypatch.setitem(sys.modules, "ppk2lab", capture())
     path, more = written(tmp_path, kind)
     run, answer = imported(capsys, tmp_path, path, *more, "--accuracy", "0.5% + 2 mA", "--serial", "S1")
     assert not integrity.damage(run)
@@ -200,6 +248,33 @@ def test_a_recording_alone_is_a_run_with_its_energy_and_its_clocks_claim(tmp_pat
     assert abs(header["started"]["utc_ns"] / 1e9 - (UTC_S - 3)) < 0.01 and header["drive"]["serial"] == "S1"
     assert cli.main(["report", str(run), "--out", str(tmp_path / "r.html")]) == 0
     assert "not checked" in (tmp_path / "r.html").read_text()
+
+
+def test_missing_samples_of_a_ppk2a_stay_missing(tmp_path, monkeypatch):
+    path, _ = written(tmp_path, "ppk2a")
+    gap = SimpleNamespace(missing=1000)
+    events = [Samples([1e5] * 205, 0), gap, Samples([3e5] * 100, 1205)]
+    monkeypatch.setitem(sys.modules, "ppk2lab", capture(iter_events=lambda: iter(events), gaps=[gap], start_index=0))
+    (rail,) = recordings.read(path, {}).rails
+    assert ((rail.t_ns - rail.t_ns[0]) // 10_000).tolist() == [*range(0, 200, 10), *range(1205, 1305, 10)]
+    assert rail.W.tolist() == pytest.approx([0.5] * 20 + [1.5] * 10)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"calibration": None}, {"timeline_degraded": True}, {"meta": SimpleNamespace(configuration={})}]
+)
+def test_a_ppk2a_without_times_amperes_or_volts_is_refused(tmp_path, monkeypatch, changed):
+    path, _ = written(tmp_path, "ppk2a")
+    monkeypatch.setitem(sys.modules, "ppk2lab", capture(**changed))
+    with pytest.raises(UsageError):
+        recordings.read(path, {})
+
+
+def test_a_ppk2a_without_ppk2lab_advises_it(tmp_path, monkeypatch):
+    path, _ = written(tmp_path, "ppk2a")
+    monkeypatch.setitem(sys.modules, "ppk2lab", None)
+    with pytest.raises(ToolMissing):
+        recordings.read(path, {})
 
 
 def test_the_bound_of_a_slow_recording_is_a_sample_and_its_claim(tmp_path, capsys):

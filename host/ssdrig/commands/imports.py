@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         nargs="+",
-        help="power: CSV (also .gz), .ppk2, .jls (pyjls), or packets of a Powenetics v2; or fio's JSON, and its logs of"
-        " iops, bw, lat, clat, slat",
+        help="power: CSV (also .gz), .ppk2, .ppk2a (ppk2lab), .jls (pyjls), or packets of a Powenetics v2; or fio's"
+        " JSON, and its logs of iops, bw, lat, clat, slat",
     )
     parser.add_argument(
         "--run", metavar="RUN", help=f"a run without a rig, whose power FILE is: {named.HELP} (default: a new run)"

@@ -1,8 +1,8 @@
 """Power that another instrument has recorded, read from its file: volts and watts at its own times.
 
-CSV of any instrument, by its headings or a column map, with UTC or relative times; .ppk2 of the Power Profiler; packets
-of a Powenetics v2; .jls of a Joulescope, by pyjls. A recording of more than MOST_RATE samples a second is averaged to
-less; its energy stays.
+CSV of any instrument, by its headings or a column map, with UTC or relative times; .ppk2 of the Power Profiler; .ppk2a
+of ppk2lab, by ppk2lab; packets of a Powenetics v2; .jls of a Joulescope, by pyjls. A recording of more than MOST_RATE
+samples a second is averaged to less; its energy stays.
 
 Sources: quarchpy (headings "Time us", "5V voltage mV", "5V current uA"); nRF Connect Power Profiler (headings
 "Timestamp(ms)", "Current(uA)"; .ppk2: a ZIP of session.raw, float32 uA and uint16 each, and metadata.json); the packets
@@ -74,7 +74,7 @@ def read(path: Path, chosen: dict[str, Column], voltage: float | None = None) ->
         with open(path, "rb") as file:
             head = file.read(4096)
         if head[:4] == b"PK\x03\x04":
-            return _checked(_ppk2(path, voltage), path)
+            return _checked((_ppk2a if _is_ppk2a(path) else _ppk2)(path, voltage), path)
         if head[:3] == b"jls" or path.suffix.lower() == ".jls":
             return _checked(_jls(path, voltage), path)
         if head[:2] == _MAGIC and head[_PACKET : _PACKET + 2] == _MAGIC:
@@ -323,6 +323,60 @@ def _ppk2(path: Path, voltage: float | None) -> Recording:
     notes = [f"voltage of power: {volts:g} V as given by --voltage, not measured"]
     notes += [f"power: {int((~there).sum())} samples without a number are left out"] if not there.all() else []
     return Recording("Power Profiler Kit II (.ppk2)", start_ms > 0, [rail], tuple(notes))
+
+
+def _is_ppk2a(path: Path) -> bool:
+    """Whether a ZIP file is an archive of ppk2lab."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "manifest.json" in archive.namelist()
+    except zipfile.BadZipFile:
+        return False
+
+
+def _ppk2a(path: Path, voltage: float | None) -> Recording:
+    """Raw words with their calibration, which ppk2lab converts; samples that are missing stay missing."""
+    try:
+        ppk2lab = importlib.import_module("ppk2lab")
+    except ImportError as error:
+        do = "pip install 'ssdrig[ppk2]'; in a clone: .venv/bin/pip install ppk2lab"
+        raise ToolMissing("ppk2lab, which reads .ppk2a", "it is not installed", do) from error
+    try:
+        capture = ppk2lab.Capture.load(str(path), max_samples=None)
+    except (ppk2lab.Ppk2labError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"a .ppk2a at {path}", str(error), "record it again with ppk2lab") from error
+    if capture.calibration is None:
+        raise UsageError(f"the calibration in {path}", "none", "record it again with ppk2lab")
+    if capture.timeline_degraded:
+        do = "take the part of the recording before it: ppk2lab export"
+        raise UsageError(f"times of all samples in {path}", "a gap of unknown length", do)
+    of_source = capture.meta.configuration.get("mode") == "source" and capture.source_voltage_mv
+    volts = capture.source_voltage_mv / 1000 if voltage is None and of_source else _given(voltage, path)
+    rate = capture.sample_rate_hz
+    many = max(1, int(np.ceil(rate / MOST_RATE)))
+    indices, amperes, rest = [np.zeros(0, np.int64)], [np.zeros(0)], np.zeros(0)
+    for event in capture.iter_events():
+        if hasattr(event, "missing"):  # a gap: a begun mean is lost with it
+            rest = np.zeros(0)
+            continue
+        values = np.concatenate([rest, np.array(capture.calibration.convert_block(event, capture.source_voltage_mv))])
+        whole = len(values) // many
+        indices.append(event.end_index - len(values) + many * np.arange(1, whole + 1))
+        amperes.append(values[: whole * many].reshape(-1, many).mean(axis=1) * 1e-6)
+        rest = values[whole * many :]
+    at, A = np.concatenate(indices) - capture.start_index, np.concatenate(amperes)
+    began_ns = columns.utc_ns(str(capture.timing.get("first_sample_utc") or ""))
+    t_ns = (began_ns or 0) + np.rint(at * (1e9 / rate)).astype(np.int64)
+    there = np.isfinite(A)
+    basis = "as the PPK2 was set to supply" if voltage is None else "as given by --voltage"
+    notes = [f"voltage of power: {volts:g} V {basis}, not measured"]
+    if error_s := capture.timing.get("anchor_uncertainty_s"):
+        notes.append(f"its UTC is off by up to {float(error_s):.3g} s, as ppk2lab states: --clock-error")
+    missing = sum(gap.missing or 0 for gap in capture.gaps)
+    notes += [f"power: {missing} samples are missing in {len(capture.gaps)} gaps"] if capture.gaps else []
+    notes += [f"power: {int((~there).sum())} samples without a number are left out"] if not there.all() else []
+    rail = Rail("power", t_ns[there], np.full(int(there.sum()), volts), volts * A[there])
+    return Recording("Power Profiler Kit II (.ppk2a)", began_ns is not None, [rail], tuple(notes))
 
 
 def _powenetics(path: Path) -> Recording:
