@@ -2,7 +2,8 @@
 with sudo.
 
     python3 tests/roots.py FOLDER [bookworm] [trixie]
-    python3 tests/roots.py FOLDER --wheel [bookworm] [trixie] [testing]
+    python3 tests/roots.py FOLDER --wheel [bookworm] [trixie] [testing] [--arch arm64]
+    python3 tests/roots.py FOLDER --container
     python3 tests/roots.py FOLDER --tests [bookworm] [trixie] [--user plain|root] [--columns N]
 
 Opt-in, since it needs root, debootstrap, a network and 2 GB in FOLDER: it makes the systems there (or takes those that
@@ -12,7 +13,10 @@ times and owners, before and after. The second `drives` must change nothing, ask
 includes entering the system.
 
 With --wheel it installs this clone's wheel in a virtual environment of a plain user, and its .deb as root, and asks
-both (tests/installed.py).
+both (tests/installed.py). --arch names another architecture, which qemu-user-static runs (binfmt_misc).
+
+With --container it carries host/Containerfile out in a Debian system in place of its base image, line by line, and asks
+the result as its user: what needs no container runtime.
 
 With --tests it runs `./ssdrig test --quick` instead, as a plain user and as root, in terminals of 60, 80 and 200
 columns and without one (--columns 0), some minutes each; with --words other words of ssdrig, such as `demo`. All of it
@@ -58,6 +62,8 @@ def main(words: list[str]) -> int:
     parser.add_argument("suites", nargs="*", metavar="SUITE")
     parser.add_argument("--tests", action="store_true", help="run the quick tests there")
     parser.add_argument("--wheel", action="store_true", help="install the wheel and the .deb there")
+    parser.add_argument("--arch", default="", help="of the systems, such as arm64 (default: this machine's)")
+    parser.add_argument("--container", action="store_true", help="carry host/Containerfile out")
     parser.add_argument("--user", action="append", choices=("plain", "root"), help="of the tests (default: both)")
     parser.add_argument("--words", default="test --quick", help="of ssdrig (default: %(default)s)")
     parser.add_argument("--columns", action="append", type=int, help="of the tests' terminal, 0: none (default: all)")
@@ -69,8 +75,10 @@ def main(words: list[str]) -> int:
     folder = args.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     suites = args.suites or ["bookworm", "trixie"]
+    if args.container:
+        return try_container(folder)
     if args.wheel:
-        return max([try_wheel(folder, suite) for suite in suites])
+        return max([try_wheel(folder, suite, args.arch) for suite in suites])
     if not args.tests:
         return max([try_release(folder, suite) for suite in suites])
     users, terminals = args.user or ["plain", "root"], args.columns or TERMINALS
@@ -88,13 +96,13 @@ def why_not() -> str:
 class System:
     """A Debian system in a folder, and this repository at /home/<user>/ssdrig or /opt/ssdrig in it."""
 
-    def __init__(self, root: Path, suite: str):
+    def __init__(self, root: Path, suite: str, arch: str = ""):
         self.root, self.suite, self.short = root, suite, []
         if (root / "debootstrap").exists():  # an earlier start was ended in the middle, and cannot go on
             shutil.rmtree(root)
         if not (root / "etc/debian_version").exists():
-            words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(root), mirror()]
-            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+            words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", *([f"--arch={arch}"] if arch else [])]
+            subprocess.run([*words, suite, str(root), mirror()], check=True, stdout=subprocess.DEVNULL)
         for path in (Path("/etc/resolv.conf"), Path("/etc/hosts"), CERTIFICATES):
             if path.exists():
                 shutil.copy(path, root / str(path).lstrip("/"))
@@ -241,9 +249,9 @@ def try_release(folder: Path, suite: str) -> int:
     return 1 if system.short else 0
 
 
-def try_wheel(folder: Path, suite: str) -> int:
+def try_wheel(folder: Path, suite: str, arch: str) -> int:
     """The wheel and the .deb in one release. Returns 0 when neither was short."""
-    system = System(folder / f"{suite}-packages", suite)
+    system = System(folder / f"{suite}-packages{arch and f'-{arch}'}", suite, arch)
     place = system.root / "opt/packages"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -260,6 +268,46 @@ def try_wheel(folder: Path, suite: str) -> int:
     system.line("root: the .deb", done.returncode == 0, done.stderr.strip()[-1000:])
     done = system.run(f"{tried} --program ssdrig {smart}", "plain", network=False)
     system.line("  its program, as a plain user", done.returncode == 0, f"{done.stdout.strip()} {done.stderr[-1000:]}")
+    print(f"{suite:9} {len(system.short)} short")
+    return 1 if system.short else 0
+
+
+def try_container(folder: Path) -> int:
+    """Each line of the Containerfile in a system of its base image's release. Returns 0 when all of it worked."""
+    lines = re.sub(r"\\\n\s*", " ", (ROOT / "host/Containerfile").read_text()).splitlines()
+    words = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    suite = re.fullmatch(r"debian:(\w+)-slim", dict(words)["FROM"])[1]
+    root, context = folder / f"{suite}-container", folder / "context"
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.rmtree(context, ignore_errors=True)
+    context.mkdir(parents=True)
+    system, user, begun = System(root, suite), "root", time.monotonic()
+    subprocess.run([ROOT / ".venv/bin/python", ROOT / "host/build_deb.py", context], check=True, capture_output=True)
+    for word, rest in words:
+        if word == "RUN":
+            done = system.as_root(rest)
+            system.line(f"RUN {rest[:50]}", done.returncode == 0, done.stderr[-300:] if done.returncode else "")
+        elif word == "COPY":
+            *names, place = rest.split()
+            for path in (path for name in names for path in context.glob(name)):
+                shutil.copy(path, system.root / place.lstrip("/"))
+        elif word == "USER":
+            user = rest
+    size = sum(path.lstat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+    print(f"{suite:9} {size / 1e6:.0f} MB, made in {time.monotonic() - begun:.0f} s")
+    shutil.copy(ROOT / "tests/data/smartctl/sata-samsung.json", root / "home" / user)
+    for line in (
+        "wear --smartctl sata-samsung.json",
+        "run powerloss --virtual sata-tlc --cuts 3 --quiet",
+        "check latest --junit check.xml",
+        "report latest -o report.html",
+    ):
+        begun = time.monotonic()
+        done = system.run(f"cd && ssdrig {line}", user)
+        took_s = time.monotonic() - begun
+        system.line(f"ssdrig {line}", done.returncode == 0, f"exit {done.returncode}, {took_s:.0f} s")
+        if done.returncode:
+            print(done.stdout[-1000:], done.stderr[-2000:])
     print(f"{suite:9} {len(system.short)} short")
     return 1 if system.short else 0
 
