@@ -92,3 +92,15 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch):
 def test_a_log_gets_all_parts_and_no_control_character(capsys):
     Progress().show([Part("load"), Part("", 1), Part("\x1b[2J 5 IOPS", 9)])
     assert capsys.readouterr().err == "load  \\x1b[2J 5 IOPS\n"
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_line_that_stays_hangs_in_a_terminal_and_is_whole_in_a_log(capsys, monkeypatch, live):
+    monkeypatch.setenv("COLUMNS", "60")
+    p = Progress()
+    p.live = live
+    text = "one: fresh, 0–9 s: lat_p50_us, lat_p99_us: fio left no histogram of lat for these seconds"
+    p.say(text)
+    lines = capsys.readouterr().err.removeprefix("\r\x1b[K").splitlines()
+    assert " ".join(lines).split() == text.split() and len(lines) == (2 if live else 1)
+    assert max(map(len, lines)) <= (60 if live else len(text))

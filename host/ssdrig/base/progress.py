@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ssdrig.base.shipped import as_called
-from ssdrig.base.terminal import printable, printable_lines
+from ssdrig.base.terminal import hanging, printable, printable_lines
 
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_INTERVAL_S = 10
@@ -64,7 +64,10 @@ class Progress:
             self.warn(text)
 
     def warn(self, text: str) -> None:
-        _write((self._erased() if self.live else "") + printable_lines(as_called(text)) + "\n")
+        shown = printable_lines(as_called(text))
+        if self.live:
+            shown = self._erased() + "\n".join(hanging(line, columns()) for line in shown.split("\n"))
+        _write(f"{shown}\n")
 
     def table(self, lines: Sequence[str], in_words: str | Sequence[Part]) -> None:
         """Lines that replace those shown before, on a terminal; in a log `in_words`, now and then, as by show(). Each

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.progress import Progress
-from ssdrig.base.terminal import printable
+from ssdrig.base.terminal import hanging, printable, width
 from ssdrig.base.words import as_cell, do_you_mean, unique
 from ssdrig.publish.lake import export, needs, place, read, write
 from ssdrig.runs import named, parts
@@ -113,7 +113,7 @@ def command(args) -> int:
     ready = all_of()
     if args.list:
         for question in ready.values():
-            print(f"{question.name:22} {question.title}")
+            print(hanging(f"{question.name:22}  {question.title}", width()))
         return 0
     sql = ready[args.sql].sql if args.sql in ready else args.sql
     if args.show:
