@@ -18,7 +18,7 @@ from ssdrig.drive.inventory import Drive
 
 FEATURE = 0x1D
 OFF = "flexible data placement is switched off in the drive (feature 1Dh)"
-TIMEOUT_S = 20.0  # for all queries together
+TIMEOUT_S = 60.0  # for all queries together
 PAGE_BYTES, MOST_PAGE_BYTES = 4096, 1 << 18  # of log 20h at first; a longer one is read again
 STATUS_BYTES = 16 + 32 * 128  # fio takes 128 handles
 OLDEST_FIO = (3, 39)
@@ -26,10 +26,11 @@ IO_URING = "/proc/sys/kernel/io_uring_disabled"  # 0: allowed; older kernels lac
 
 
 class Placement(NamedTuple):
-    """A namespace of a drive with FDP switched on. `handles`: () where they are not reported."""
+    """A namespace of a drive with FDP switched on. `handles`: () where they are not reported, `why` not."""
 
     configuration: Configuration
     handles: tuple[Handle, ...]
+    why: str = ""
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -52,7 +53,7 @@ def read(drive: Drive) -> tuple[Placement | None, str]:
     configuration, why = configured(drive.controller, group, deadline - time.monotonic())
     if configuration is None:
         return None, why
-    return Placement(configuration, _handles(drive, deadline)), ""
+    return Placement(configuration, *_handles(drive, deadline)), ""
 
 
 def condition(controller: str, nsid: int | None) -> tuple[dict[str, str | None], dict[str, str]]:
@@ -104,12 +105,12 @@ def _group(drive: Drive, deadline: float) -> int:
     return group_of(page)
 
 
-def _handles(drive: Drive, deadline: float) -> tuple[Handle, ...]:
-    answer, _ = nvme_cli.io_management(drive.node, drive.nsid or 1, 1, STATUS_BYTES, deadline - time.monotonic())
+def _handles(drive: Drive, deadline: float) -> tuple[tuple[Handle, ...], str]:
+    answer, record = nvme_cli.io_management(drive.node, drive.nsid or 1, 1, STATUS_BYTES, deadline - time.monotonic())
     try:
-        return tuple(nvme_fdp.decode_status(answer)) if answer else ()
-    except DriveError:
-        return ()
+        return tuple(nvme_fdp.decode_status(answer or b"")), ""
+    except DriveError as error:
+        return (), record["why"] or error.seen
 
 
 def why_not(drive: Drive, root: str | os.PathLike = "/", fio: str = "fio") -> str:
@@ -118,7 +119,7 @@ def why_not(drive: Drive, root: str | os.PathLike = "/", fio: str = "fio") -> st
     if placement is None:
         return why
     if len(placement.numbers) < 1:
-        return "the drive does not report the placement handles of its namespace"
+        return f"the placement handles of the namespace are not reported: {placement.why or 'there are none'}"
     printed = program.run([fio, "--version"], TIMEOUT_S).stdout.decode(errors="replace").strip()
     number = re.match(r"fio-(\d+)\.(\d+)", printed)
     if not number or tuple(map(int, number.groups())) < OLDEST_FIO:
