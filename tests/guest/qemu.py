@@ -62,6 +62,14 @@ SPACES = tuple(
     Disk(f"space{n}", "SPACEGUEST001", 16 * MIB, f"nvme-ns,bus=spacecontroller,nsid={n},drive={{id}}-file,id={{id}}")
     for n in (1, 2)
 )
+# a zoned namespace: 16 zones of 4 MiB, of which 3 MiB can be written
+ZONED = Disk(
+    "zoned",
+    "ZONEGUEST0001",
+    64 * MIB,
+    "nvme-ns,bus=zonedcontroller,nsid=1,zoned=on,zoned.zone_size=4M,zoned.zone_capacity=3M,zoned.max_open=8,"
+    "zoned.max_active=16,drive={id}-file,id={id}",
+)
 MORE_CONTROLLERS = (
     *("-device", "pcie-root-port,id=twinport0,chassis=6", "-device", "pcie-root-port,id=twinport1,chassis=7"),
     *("-device", "pcie-root-port,id=spaceport,chassis=8"),
@@ -69,13 +77,15 @@ MORE_CONTROLLERS = (
     *("-device", f"nvme,id=twincontroller0,serial={TWINS[0].serial},bus=twinport0,subsys=twinsubsystem0"),
     *("-device", f"nvme,id=twincontroller1,serial={TWINS[1].serial},bus=twinport1,subsys=twinsubsystem1"),
     *("-device", f"nvme,id=spacecontroller,serial={SPACES[0].serial},bus=spaceport"),
+    *("-device", "pcie-root-port,id=zonedport,chassis=9"),
+    *("-device", f"nvme,id=zonedcontroller,serial={ZONED.serial},bus=zonedport"),
 )
-DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED, FIXED, *TWINS, *SPACES)
+DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED, FIXED, *TWINS, *SPACES, ZONED)
 CUT = Disk("cut", "CUTGUEST00001", 256 * MIB, "nvme,bus=slot3,serial={serial},drive={id}-node,id={id}")  # put in later
 
 # A drive with flexible data placement: it counts what it writes to its media. QEMU has it from 8.0 on.
 OLDEST_QEMU_WITH_FDP = 8
-FDP = Disk("fdp", "FDPGUEST0001", 128 * MIB, "nvme-ns,bus=fdpcontroller,nsid=1,fdp.ruhs=0,drive={id}-file,id={id}")
+FDP = Disk("fdp", "FDPGUEST0001", 128 * MIB, "nvme-ns,bus=fdpcontroller,nsid=1,fdp.ruhs=0;1,drive={id}-file,id={id}")
 FDP_CONTROLLER = (
     "-device",
     "nvme-subsys,id=fdpsubsystem,fdp=on,fdp.runs=1M,fdp.nrg=1,fdp.nruh=2",

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from guest.machine import COMMAND
-from guest.qemu import BOOT, FDP, FIXED, NVME, PATHS, SAS, SATA, SPACES, TWINS, USB
+from guest.qemu import BOOT, FDP, FIXED, NVME, PATHS, SAS, SATA, SPACES, TWINS, USB, ZONED
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def test_disks_are_known_by_serial_and_interface(guest, needs):
     assert {
         serial: (row["node"], row["interface"], row["capacity_bytes"])
         for serial, row in rows.items()
-        if serial not in (FDP.serial, PATHS.serial, FIXED.serial, TWINS[0].serial, SPACES[0].serial)
+        if serial not in (FDP.serial, PATHS.serial, FIXED.serial, TWINS[0].serial, SPACES[0].serial, ZONED.serial)
     } == {
         NVME.serial: ("/dev/nvme0n1", "NVMe", NVME.size_bytes),
         SATA.serial: ("/dev/sda", "SATA", SATA.size_bytes),
