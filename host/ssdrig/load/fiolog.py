@@ -176,7 +176,9 @@ def from_logs(
     # threads begin apart, and the document's run time is the longest of any: the last window of one that began late may
     # come after it
     over_ms = min(zero_ms + WINDOW_MS * closed, min(origin for *_, origin in streams) + WINDOW_MS * longest)
-    why = _disagreement(total if last else None, counted, closed, end_ms - over_ms)
+    # a row is closed by the first I/O after its second: where all came late, the first second began earlier
+    early_ms = 0 if start_ms is None else zero_ms - start_ms
+    why = _disagreement(total if last else None, counted, closed, end_ms - over_ms, early_ms)
     if why:
         known, end_ms = total, zero_ms + WINDOW_MS * closed
         mean_bytes = known["bytes"] / known["ios"] if known["ios"] else block_bytes
@@ -223,12 +225,12 @@ def from_logs(
     return made
 
 
-def _disagreement(total: dict | None, counted: int, closed: int, behind_ms: int) -> str | None:
+def _disagreement(total: dict | None, counted: int, closed: int, behind_ms: int, early_ms: int = 0) -> str | None:
     """Why the totals of the last document are not those of a job whose log counts this many I/Os in this many seconds,
-    and which went on for behind_ms after the last of them."""
+    and which went on for behind_ms after the last of them, or for up to early_ms longer."""
     if total is None:
         return "out.json has no whole document; totals are not known"
-    if counted <= total["ios"] and -TAIL_MS <= behind_ms <= WINDOW_MS * LONGEST_HANG_S:
+    if counted <= total["ios"] and -TAIL_MS - early_ms <= behind_ms <= WINDOW_MS * LONGEST_HANG_S:
         return None
     return (
         f"the last whole document of out.json counts {total['ios']} I/Os in {total['runtime_ms'] / 1000:.1f} s, fio's"
