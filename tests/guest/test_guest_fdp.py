@@ -1,4 +1,7 @@
-"""Write amplification of a drive that reports host and media bytes by flexible data placement, log 22h."""
+"""Flexible data placement: a drive that QEMU emulates from 8.0 on, through an unmodified kernel and nvme-cli. Its
+configuration, handles, bytes and events; writes by handle."""
+
+import json
 
 import pytest
 
@@ -8,17 +11,34 @@ from ssdrig.drive.wear import wa
 pytestmark = pytest.mark.slow
 
 MIB = 1 << 20
+GROUP = ("--endgrp-id=1", "--output-format=json")
+READ = """
+import dataclasses, json, sys
+from ssdrig.drive import inventory, nvme_cli, placement
+from ssdrig.base import nvme_fdp
+drive = inventory.find(sys.argv[0])
+known, why = placement.read(drive)
+pages = {"usage": nvme_fdp.decode_21h(nvme_cli.log_page(drive.controller, 0x21, 4096, lsi=1)[0])}
+pages["events"] = nvme_fdp.decode_23h(nvme_cli.log_page(drive.controller, 0x23, 4096, lsi=1, lsp=1)[0])
+known = known and {"configuration": known.configuration._asdict(), "handles": known.handles, "numbers": known.numbers}
+print(json.dumps({"known": known, "why": why, "node": drive.node, "controller": drive.controller, **pages}))
+"""
+PLACED = ("run", "placement", "--variant", "quick", "--json")
 
 
-def test_media_bytes_of_an_fdp_drive_give_its_write_amplification(machine, needs):
-    if machine.qemu_version[0] < OLDEST_QEMU_WITH_FDP:
-        pytest.skip(
-            f"not run: QEMU {'.'.join(map(str, machine.qemu_version))} has no FDP, {OLDEST_QEMU_WITH_FDP}.0 and later"
-            " have"
-        )
+@pytest.fixture
+def drive(guest, needs):
+    """What of the drive is read, with the guest that it is in."""
+    if guest.qemu_version[0] < OLDEST_QEMU_WITH_FDP:
+        version = ".".join(map(str, guest.qemu_version))
+        pytest.skip(f"not run: QEMU {version} has no FDP, {OLDEST_QEMU_WITH_FDP}.0 and later have")
     needs("nvme", "smartctl")
-    rows = {row["serial"]: row for row in machine.ssdrig("drives", "--json", "--no-smart").json()}
-    node = rows[FDP.serial]["node"]  # not the path below it: with a subsystem, the kernel has nvme1c1n1 too
+    return guest, guest.python(READ, FDP.serial).json()
+
+
+def test_media_bytes_of_an_fdp_drive_give_its_write_amplification(drive):
+    machine, known = drive
+    node = known["node"]  # not the path below it: with a subsystem, the kernel has nvme1c1n1 too
     # a page that is all zeros is no counter to the tool, so the drive must have counted something
     machine.do("zero", node, 4 * MIB, 0, MIB // 2)
     before = machine.ssdrig("wear", FDP.serial, "--json").json()
@@ -39,3 +59,51 @@ def test_media_bytes_of_an_fdp_drive_give_its_write_amplification(machine, needs
         96 * MIB,
     ), found.why
     assert found.error < 1e-6
+
+
+def test_configuration_handles_and_events_are_as_nvme_cli_reads_them(drive):
+    guest, known = drive
+    controller, node = known["controller"], known["node"]
+    (theirs,) = guest.run("nvme", "fdp", "configs", controller, *GROUP).json()["configs"]
+    ours = known["known"]["configuration"]
+    assert (ours["groups"], len(ours["handles"]), ours["unit_bytes"]) == (theirs["nrg"], theirs["nruh"], theirs["runs"])
+    assert (ours["valid"], ours["group_bits"]) == (bool(theirs["fdpa"] & 0x80), theirs["fdpa"] & 0xF)
+    assert known["known"]["numbers"] == [0, 1] and known["usage"] == ["host", "host"]
+    status = guest.run("nvme", "fdp", "status", node, "--output-format=json").json()
+    assert known["known"]["handles"] == [[row["pid"], row["ruhid"], row["ruamw"]] for row in status["ruhss"]]
+    events = guest.run("nvme", "fdp", "events", controller, "--host-events", *GROUP).json()
+    assert len(known["events"]) == len(events["events"])
+
+
+def test_a_reclaim_unit_that_is_left_early_is_an_event(drive):
+    guest, known = drive
+    guest.do("zero", known["node"], MIB // 4, 0, MIB // 4)
+    enabled = ("--event-types=0", "--enable")
+    guest.run("nvme", "fdp", "set-events", known["node"], "--placement-handle=0", *enabled)
+    done = guest.run("nvme", "fdp", "update", known["node"], "--pids=0")
+    assert done.exit_code == 0, str(done)
+    events = guest.ssdrig("wear", FDP.serial, "--json").json()["fdp_events"]
+    new = events[len(known["events"]) :]
+    assert [(event["event"], event["placement_id"]) for event in new] == [("unit_not_filled", 0)]
+
+
+def test_writes_go_to_the_handles_that_a_plan_names(drive):
+    guest, known = drive
+    refused = guest.python(
+        "import sys; from ssdrig.drive import inventory, placement\n"
+        "print(placement.why_not(inventory.find(sys.argv[0])))",
+        FDP.serial,
+    ).stdout.strip()
+    if refused:
+        pytest.skip(f"not run: {refused}")
+    done = guest.ssdrig(*PLACED, "--drive", FDP.serial, "--destroy-data", FDP.serial, "--runs", "/tmp/placed")
+    assert done.exit_code == 0, str(done)
+    run = done.json()["run"]
+    report = guest.ssdrig("report", run, "--json").json()
+    rows = {(row["path"], (row["point"] or {}).get("handle")): row["windows"]["all"] for row in report["rows"]}
+    handles = [("together", None), ("apart", None), ("each/write", 0), ("each/write", 1)]
+    assert all(rows[key]["wa"] >= 1 for key in handles), json.dumps(rows)
+    schemes = guest.sh(f"cat {run}/fio/apart/placement.csv").split()
+    assert [line.rpartition(",")[2] for line in schemes] == ["0", "1"]
+    left = guest.python(READ, FDP.serial).json()["known"]["handles"]
+    assert left != known["known"]["handles"]
