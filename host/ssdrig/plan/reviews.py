@@ -1,4 +1,4 @@
-"""The sections of a review and their plans: review.toml, read. Pure, except for reading that file."""
+"""The sections of a review and their plans: sections.toml, read. Pure, except for reading that file."""
 
 import functools
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.base.words import do_you_mean
 from ssdrig.plan import document, grammar
 
-TABLE = Path(__file__).with_name("review.toml")
+TABLE = Path(__file__).with_name("sections.toml")
 LEVELS = ("quick", "standard", "full")
 FIGURE_KEYS = ("plan", "of", "where", "window", "value", "title")
 KEYS = ("plan", "level", "variant", "set", "quick")

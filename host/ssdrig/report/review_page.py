@@ -1,5 +1,5 @@
 """The page of a review: what the drive is, verdicts in sentences, then a section for each part of the table
-(plan/review.toml) with the library's cards and the views of its plans. Made from the folders of its runs alone."""
+(plan/sections.toml) with the library's cards and the views of its plans. Made from the folders of its runs alone."""
 
 import json
 from collections.abc import Mapping, Sequence
