@@ -39,12 +39,18 @@ WORDS = {
 
 
 class Context(NamedTuple):
-    """What a view is given: the runs, what each is called, the [[show]] of the plan, and which run is reviewed."""
+    """What a view is given: the runs, what each is called, the [[show]] of the plan, and which run is reviewed.
+
+    styles: how each run is drawn, where the page draws them alike in all of its plots; () for svg.look()
+    subjects: how many of the first runs the page is about, which get panels of their own; 0 for all
+    """
 
     tables: Sequence[Table]
     names: Sequence[str]
     show: dict
     review: int = 0
+    styles: Sequence[dict] = ()
+    subjects: int = 0
 
     @property
     def paths(self) -> list[str]:
@@ -76,6 +82,8 @@ class Context(NamedTuple):
     @property
     def looks(self) -> list[dict]:
         """How each of several runs is drawn; the reviewed one has its own colour."""
+        if self.styles:
+            return list(self.styles)
         of = [look(i) for i in range(len(self.tables))]
         return [style | {"colour": "--review"} if i == self.review else style for i, style in enumerate(of)]
 

@@ -26,6 +26,7 @@ MARKS = {
 }
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LEAST_TICKS = 3
+LEAST_WHISKER_PX = 3  # a shorter error is hidden by its mark
 MOST_DOTS = 6000  # beyond this a series of seconds is drawn as its lowest and highest in each step
 
 
@@ -187,6 +188,14 @@ class Plot:
             f' style="fill:var({look["colour"]})"><title>{escape(title)}</title></path>'
         )
 
+    def whisker(self, x: float, y: float, error: float | None, look: dict) -> None:
+        """The error of a point as a line from y - error to y + error; none where it is not known."""
+        if error is None or not math.isfinite(error) or error <= 0:
+            return
+        at, low, high = self.x(x), self.y(y - error), self.y(y + error)
+        if low - high >= LEAST_WHISKER_PX:
+            self.out.append(f'<path class="whisker" style="stroke:var({look["colour"]})" d="M{at} {low}V{high}"/>')
+
     def cell(self, x0: float, x1: float, y0: float, y1: float, style: str) -> None:
         """A filled rectangle from x0, y0 to x1, y1."""
         left, right, low, high = self.x(x0), self.x(x1), self.y(y0), self.y(y1)
@@ -254,6 +263,11 @@ def legend(names: Sequence[str], looks: Sequence[dict]) -> str:
 def counted(last: int, first: int = 1) -> list[tuple[float, str]]:
     """Labels of an axis of rounds, at most about a dozen."""
     return [(n, str(n)) for n in range(first, last + 1, -(-(last - first + 1) // 12))]
+
+
+def most_dots(runs: int) -> int:
+    """How many points each run has in a plot of this number of runs."""
+    return MOST_DOTS // max(1, runs - 1)
 
 
 def thinned(points: Sequence[Point], most: int = MOST_DOTS) -> list[Point]:

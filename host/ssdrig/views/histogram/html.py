@@ -33,7 +33,8 @@ def histogram(context: Context) -> str:
     nothing = "No figures: fio left no histogram of lat."
     for title, names, rows, looks in _together(context, of_runs):
         out.append(_slower(title, names, rows, looks, every) if rows else panel(title, "", nothing))
-    for (_, name), rows, by_second in zip(context.runs(), of_runs, timed, strict=True):
+    of_subjects = list(zip(context.runs(), of_runs, timed, strict=True))[: context.subjects or None]
+    for (_, name), rows, by_second in of_subjects:
         out += [_counted(row, name, every) for row in rows]
         out += [_over_time(row, name, _octaves(ms)) for row in by_second]
     return "".join(out)

@@ -12,20 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.base.uncertain import Uncertain, line
-from ssdrig.reading.row import Table
+from ssdrig.reading import errors
+from ssdrig.reading.row import WHOLE, Table
 from ssdrig.views import svg
-from ssdrig.views.context import (
-    Context,
-    axis,
-    figure,
-    panel,
-    place,
-    plus_minus,
-    point,
-    points,
-    rounds_in_words,
-    rows_at,
-)
+from ssdrig.views.context import Context, figure, panel, panels, place, plus_minus, points, rounds_in_words, rows_at
 
 WIDTH, HEIGHT = 480, 320
 REACHED = 0.97  # of the rate that was asked for
@@ -38,6 +28,7 @@ class Point(NamedTuple):
     iops: float
     power_W: float
     asked: float | None = None
+    error_W: float | None = None
 
 
 class Line(NamedTuple):
@@ -71,35 +62,41 @@ def fit(points: Sequence[Point]) -> Line:
 
 
 def load_line_view(context: Context) -> str:
-    """A panel for each step and run: a line for each value of `by`."""
+    """A panel for each step: of one run a line for each value of `by`; of several a line for each run."""
     show = context.show
     by, where = show.get("by"), place(show)
-    series = []
-    for path in context.paths:
-        for run, name in context.runs():
-            own = points(run, path, by) if by else [None]
-            of = {value: measured(run, path, where | ({by: value} if by else {})) for value in own}
-            series.append((run, path, name, of))
-    dots = [dot for *_, of in series for group in of.values() for dot in group]
+    of_paths = {
+        path: [
+            (run, name, [(v, measured(run, path, where | ({by: v} if by else {}))) for v in values])
+            for run, name in context.runs()
+            if (values := points(run, path, by) if by else [None])
+        ]
+        for path in context.paths
+    }
+    dots = [dot for series in of_paths.values() for *_, of in series for _, group in of for dot in group]
     x = svg.extent([dot.iops for dot in dots], False)
     y = svg.extent([dot.power_W for dot in dots], False, show.get("top"))
     out = []
-    for table, path, name, of in series:
-        title = context.title("Load line", "W", path) + name
-        plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
-        looks, words = [svg.look(i) for i in range(len(of))], []
-        for (value, seen), look in zip(of.items(), looks, strict=True):
-            line = fit(seen)
-            if line.P0_W is not None and line.e_uJ is not None:
-                ends = [(at, line.P0_W + line.e_uJ * 1e-6 * at) for at in (0.0, max(dot.iops for dot in seen))]
-                plot.line(ends, f"stroke:var({look['colour']})")
-            for dot in seen:
-                plot.mark(dot.iops, dot.power_W, look, f"{figure(dot.iops)} IOPS: {figure(dot.power_W)} W")
-            which = f"{axis(by)} {point(by, value)}: " if by else ""
-            words.append(f"<p>{escape(which + in_words(line))}</p>")
-        plot.axes("IOPS", "Mean power, W")
-        names = [f"{axis(by)} {point(by, value)}" for value in of] if by else []
-        out.append(panel(title, plot.text() + svg.legend(names, looks) + "".join(words), rounds_in_words(table, path)))
+    for path, series in of_paths.items():
+        for table, names, words, of, looks in panels(context, series, by):
+            title = context.title("Load line", "W", path) + words
+            plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
+            sentences: dict[str, str] = {}
+            for name, seen, look in zip(names, of, looks, strict=True):
+                line = fit(seen)
+                if line.P0_W is not None and line.e_uJ is not None:
+                    ends = [(at, line.P0_W + line.e_uJ * 1e-6 * at) for at in (0.0, max(dot.iops for dot in seen))]
+                    plot.line(ends, f"stroke:var({look['colour']})")
+                for dot in seen:
+                    plot.whisker(dot.iops, dot.power_W, dot.error_W, look)
+                    words_of_dot = f"{name + ', ' if name else ''}{figure(dot.iops)} IOPS: {figure(dot.power_W)} W"
+                    plot.mark(dot.iops, dot.power_W, look, words_of_dot)
+                sentences[name] = f"<p>{escape(f'{name}: ' if name else '')}{escape(in_words(line))}</p>"
+            plot.axes("IOPS", "Mean power, W")
+            subjects = context.names[: context.subjects or None] if len(context.tables) > 1 else names
+            lines = "".join(sentences.get(name, "") for name in subjects)
+            body = plot.text() + svg.legend(names, looks) + lines
+            out.append(panel(title, body, rounds_in_words(table, path)))
     return "".join(out)
 
 
@@ -109,7 +106,7 @@ def measured(of: Table, path: str, where: Mapping) -> list[Point]:
     for row in rows_at(of, path, dict(where)):
         iops, watts, rate = row.value("iops"), row.value("W"), row.act.keys.get("rate")
         if iops is not None and watts is not None:
-            out.append(Point(iops, watts, rate))
+            out.append(Point(iops, watts, rate, errors.of("power_mean_W", row.windows.get(WHOLE) or {}).error))
     return out
 
 

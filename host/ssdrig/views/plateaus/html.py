@@ -22,7 +22,9 @@ COLUMNS = (  # of a plateau's table: heading, unit, key, the key of the reason o
 
 
 def plateaus(context: Context) -> str:
-    """A panel for each step and run: the curve, and a row for each plateau."""
+    """A panel for each step: of one run its curve, and a row for each plateau; of several all curves in one plot."""
+    if len(context.tables) > 1:
+        return _of_runs(context)
     loads = [
         (row, path, name) for path in context.paths for run, name in context.runs() for row in rows_at(run, path, {})
     ]
@@ -46,6 +48,39 @@ def plateaus(context: Context) -> str:
         plot.axes("Written, GB", "MB/s")
         out.append(
             panel(title, f"<p><strong>{escape(in_words(row))}</strong></p>" + plot.text() + _rows(row), "", "wide")
+        )
+    return "".join(out)
+
+
+def _of_runs(context: Context) -> str:
+    """A panel for each step and point, with the curve of each run."""
+    loads: dict[tuple[str, str], list[tuple[int, Row]]] = {}
+    for run in context.order:
+        for path in context.paths:
+            for row in rows_at(context.tables[run], path, {}):
+                where = ", ".join(f"{key} {point(key, value)}" for key, value in row.act.point.items())
+                loads.setdefault((path, where), []).append((run, row))
+    curves = [row.found.get("curve_GB_MBps", []) for of in loads.values() for _, row in of]
+    x = svg.extent([at for curve in curves for at, _ in curve], False)
+    y = svg.extent([speed for curve in curves for _, speed in curve], False, context.show.get("top"))
+    out = []
+    for (path, where), of in sorted(loads.items(), key=lambda entry: context.paths.index(entry[0][0])):
+        title = context.title("Speed over the amount written", "MB/s", path) + (f", {where}" if where else "")
+        plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
+        lines: dict[int, str] = {}
+        for run, row in of:
+            curve = row.found.get("curve_GB_MBps", [])
+            if len(curve):
+                colour = context.looks[run]["colour"]
+                plot.line([(at, speed) for at, speed in curve], f"stroke:var({colour})", name=context.names[run])
+            if run < (context.subjects or len(context.tables)):
+                why = next((note for note in row.notes if note.startswith("plateaus: ")), "not known")
+                lines[run] = f"<p>{escape(context.names[run])}: {escape(in_words(row) if len(curve) else why)}</p>"
+        plot.axes("Written, GB", "MB/s")
+        out.append(
+            panel(
+                title, "".join(text for _, text in sorted(lines.items())) + plot.text() + context.legend(), "", "wide"
+            )
         )
     return "".join(out)
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable
 from html import escape
+from typing import NamedTuple
 
 from ssdrig.base.uncertain import NOT_TRUSTED, Uncertain
 from ssdrig.plan import formula
@@ -31,6 +32,7 @@ from ssdrig.views.context import (
 from ssdrig.views.terms import error_of, number
 
 EVERY = ("iops", "MB/s", "W", "uJ/IO", "iops/W")  # where a plan names no value
+MOST_BARS = 2  # runs whose bars have room in a card
 NARROW = 4  # columns of a matrix that need no more width than a plot
 BRIGHTEST = 52  # percent of the colour in the highest cell: the words on it stay legible
 
@@ -129,7 +131,7 @@ def lines(context: Context) -> str:
             (path, [(run, name, _lines(context, run, path, word)) for run, name in context.runs()])
             for path in context.paths
         ]
-        seen = [v for _, series in found_at for *_, of in series for _, line in of for v, _ in line if v is not None]
+        seen = [v for _, series in found_at for *_, of in series for _, line in of for v, *_ in line if v is not None]
         shown = unit(word, seen)
         reach = svg.extent([v * shown.scale for v in seen], context.log, show.get("top"))
         for path, parts in found_at:
@@ -138,8 +140,11 @@ def lines(context: Context) -> str:
                 title = context.title(f"{label(word)} by {axis(x_key)}", word, path) + words
                 plot = svg.Plot(title, 480, 300, (-0.4, len(xs) - 0.6), reach, y_log=context.log)
                 for name, line, look in zip(names, of, looks, strict=True):
-                    dots = [(i, v * shown.scale) for i, (v, _) in enumerate(line) if v is not None]
+                    dots = [(i, v * shown.scale) for i, (v, *_) in enumerate(line) if v is not None]
                     plot.line(dots, f"stroke:var({look['colour']})")
+                    for i, (v, error, _) in enumerate(line):
+                        if v is not None and error is not None:
+                            plot.whisker(i, v * shown.scale, error * shown.scale, look)
                     for i, v in dots:
                         plot.mark(i, v, look, f"{name + ', ' if name else ''}{xs[int(i)]}: {figure(v)} {shown.name}")
                 plot.axes(axis(x_key), shown.title, [(i, str(x)) for i, x in enumerate(xs)])
@@ -148,7 +153,7 @@ def lines(context: Context) -> str:
 
 
 def _lines(context: Context, run: Table, path: str, word: str) -> list[tuple]:
-    """(value of `by`, [(figure, why not) of each x]) of each line."""
+    """(value of `by`, [the Uncertain figure of each x]) of each line."""
     show, x_key, by = context.show, context.show["x"], context.show.get("by")
     where, window = place(show), show.get("window")
     series = points(run, path, by) if by else [None]
@@ -156,13 +161,27 @@ def _lines(context: Context, run: Table, path: str, word: str) -> list[tuple]:
         series = [s for s in series if str(s).replace(" ", "") == where[by]]
     xs = rising(points(run, path, x_key))
     return [
-        (s, [value_at(run, path, where | {x_key: x} | ({by: s} if by else {}), word, window) for x in xs])
+        (s, [_point_of(run, path, where | {x_key: x} | ({by: s} if by else {}), word, window) for x in xs])
         for s in series
     ]
 
 
+class _Point(NamedTuple):
+    value: float | None
+    error: float | None
+    why: str
+
+
+def _point_of(run: Table, path: str, where: dict, word: str, window: str | None) -> _Point:
+    value, why = value_at(run, path, where, word, window)
+    return _Point(value, uncertain_at(run, path, where, word, window).error, why)
+
+
 def bars(context: Context) -> str:
-    """A bar for each step and run, a card for each value."""
+    """A bar for each step and run, a card for each value; of more than MOST_BARS runs a plot for each value, with a
+    mark for each step and run."""
+    if len(context.tables) > MOST_BARS:
+        return "".join(_marks(context, word) for word in context.words("iops"))
     out = []
     for word in context.words("iops"):
         values = []
@@ -194,6 +213,38 @@ def bars(context: Context) -> str:
         out.append("</div>")
     title = f"<h3>{escape(str(context.show['title']))}</h3>" if context.show.get("title") else ""
     return f'{title}<div class="cards">{"".join(out)}</div>'
+
+
+def _marks(context: Context, word: str) -> str:
+    """The steps along the axis, the runs next to each other, each with its error."""
+    window, seen = context.show.get("window"), []
+    for run, table in enumerate(context.tables):
+        for path in context.paths:
+            rows = rows_at(table, path, place(context.show))
+            for point_of in {row.act.label: row.act.point for row in rows}.values():
+                where = place(context.show) | dict(point_of)
+                value = _point_of(table, path, where, word, window)
+                words = ", ".join([path, *(point(key, v) for key, v in point_of.items())])
+                seen.append((run, words, value, doubt_at(table, path, where, word, window)))
+    steps = list(dict.fromkeys(words for _, words, *_ in seen))
+    known = [(run, words, of, doubt) for run, words, of, doubt in seen if of.value is not None]
+    default = f"{label(word)} of {', '.join(context.paths)}" + (f", window {window}" if window else "")
+    title = context.title(default, word)
+    if not known:
+        return panel(title, "", f"No figures: {seen[0][2].why if seen else 'no such step was run'}.")
+    shown = unit(word, [of.value for _, _, of, _ in known])
+    tops = [(of.value or 0.0) + (of.error or 0.0) for _, _, of, _ in known]
+    reach = svg.extent([top * shown.scale for top in tops], context.log, context.show.get("top"))
+    plot = svg.Plot(title, 480, 300, (-0.5, max(len(steps), 1) - 0.5), reach, y_log=context.log)
+    apart = 0.8 / len(context.tables)
+    for run, words, of, doubt in sorted(known, key=lambda entry: context.order.index(entry[0])):
+        x = steps.index(words) - 0.4 + apart * (run + 0.5)
+        value, look = (of.value or 0.0) * shown.scale, context.looks[run]
+        plot.whisker(x, value, None if of.error is None else of.error * shown.scale, look)
+        text = f"{context.names[run]}, {words}: {figure(value)} {shown.name}"
+        plot.mark(x, value, look, f"{text}, not claimed: {doubt}" if doubt else text)
+    plot.axes("", shown.title, [(i, words) for i, words in enumerate(steps)])
+    return panel(title, plot.text() + context.legend())
 
 
 def formula_of(of: Table, text: str) -> Uncertain:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ssdrig.plan.formula import VALUES
 from ssdrig.plan.rules import steady as rule
 from ssdrig.plan.step import every, value_text
-from ssdrig.reading import latency
-from ssdrig.reading.row import Row, Table, Verdict
+from ssdrig.reading import errors, latency
+from ssdrig.reading.row import WHOLE, Row, Table, Verdict
 from ssdrig.views import svg
 from ssdrig.views.context import (
     ROUNDS,
@@ -65,7 +66,7 @@ def _scatter(context: Context, word: str, path: str, window: str | None, of: lis
     for run, _, _, _, t, values in sorted(of, key=lambda item: context.order.index(item[0])):
         colour = context.looks[run]["colour"] if len(context.tables) > 1 else "--blue"
         name = context.names[run] if len(context.tables) > 1 else path
-        pairs = svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist())))
+        pairs = svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist())), svg.most_dots(len(context.tables)))
         plot.dots(pairs, f"stroke:var({colour});stroke-width:{size}", name=name)
     plot.axes("s since the first I/O", axis_title(word, shown.name, rows))
     soft = "Shaded: the window steady." if marked else ""
@@ -136,7 +137,8 @@ def _series(context: Context, word: str, by_run: list[list], shown: Unit, reach:
             key = row.act.label, row.round
             look = context.looks[run] if len(by_run) > 1 else svg.look([*long].index(key))
             name = f"{context.names[run]}, {row.act.label}" if len(by_run) > 1 else row.act.label
-            _course(plot, word, row, t + begins[key], values, begins[key], shown, look, name)
+            most = svg.most_dots(len(by_run))
+            _course(plot, word, row, t + begins[key], values, begins[key], shown, look, name, most)
     axis_words = "one step after the other" if len(long) > 1 else "s since the first I/O"
     plot.axes(axis_words, axis_title(word, shown.name, rows), labels or None)
     short = [label.partition(" ")[0] for (label, _), lasts in long.items() if lasts <= 0.06 * end]
@@ -158,9 +160,11 @@ def _parts(plot: svg.Plot, begins: dict, long: dict, end: float) -> list[tuple[f
     return labels
 
 
-def _course(plot: svg.Plot, word: str, row: Row, t, values, begin: float, shown: Unit, look: dict, name: str) -> None:
+def _course(
+    plot: svg.Plot, word: str, row: Row, t, values, begin: float, shown: Unit, look: dict, name: str, most: int
+) -> None:
     """The line of one step of one run; marks for what SMART reads now and then; the mean of a step of one second."""
-    pairs, mean = svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist()))), row.value(word)
+    pairs, mean = svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist())), most), row.value(word)
     style = f"stroke:var({look['colour']})"
     if word in ("wa", "C"):
         plot.line(pairs, style, name=name)
@@ -183,10 +187,10 @@ def rounds(context: Context) -> str:
             for path in context.paths
         }
         lines = [line for of_runs in of_paths.values() for *_, of in of_runs for _, line in of]
-        values = [v for line in lines for _, v in line]
+        values = [v for line in lines for _, v, _ in line]
         shown = unit(word, values)
         reach = svg.extent([v * shown.scale for v in values], context.log, context.show.get("top"))
-        last = max((n for line in lines for n, _ in line), default=1)
+        last = max((n for line in lines for n, *_ in line), default=1)
         for path, groups in of_paths.items():
             for run, names, words, of, looks in panels(context, groups, context.show.get("by")):
                 out.append(_rounds(context, path, run, names, words, of, looks, shown, reach, last))
@@ -194,15 +198,19 @@ def rounds(context: Context) -> str:
 
 
 def _by_round(context: Context, table: Table, path: str, word: str) -> list[tuple]:
-    """(point, [(round, value), …]) of each line."""
+    """(point, [(round, value, error), …]) of each line."""
     by, where = context.show.get("by"), place(context.show)
     rows = [r for r in table.of(path) if all(value_text(r.act.point.get(k)) == value_text(v) for k, v in where.items())]
     lines = []
     for p in points(table, path, by) if by else [None]:
-        of = [(r.round or 1, r.value(word)) for r in rows if not by or r.act.point.get(by) == p]
+        of = [(r.round or 1, r.value(word), _error(r, word)) for r in rows if not by or r.act.point.get(by) == p]
         if of:
-            lines.append((p, [(n, v) for n, v in of if v is not None]))
+            lines.append((p, [(n, v, error) for n, v, error in of if v is not None]))
     return lines
+
+
+def _error(row: Row, word: str) -> float | None:
+    return errors.of(VALUES[word][0], row.windows.get(WHOLE) or {}).error
 
 
 def _rounds(context: Context, path: str, table: Table, names, words: str, of, looks, shown, reach, last: int) -> str:
@@ -213,8 +221,10 @@ def _rounds(context: Context, path: str, table: Table, names, words: str, of, lo
     if last_ones and len(last_ones) < last and len(context.tables) == 1:
         plot.band(last_ones[0] - 0.4, last_ones[-1] + 0.4)
     for name, line, look in zip(names, of, looks, strict=True):
-        dots = [(n, v * shown.scale) for n, v in line]
+        dots = [(n, v * shown.scale) for n, v, _ in line]
         plot.line(dots, f"stroke:var({look['colour']})", name=name or path)
+        for n, v, error in line:
+            plot.whisker(n, v * shown.scale, None if error is None else error * shown.scale, look)
         for n, v in dots:
             plot.mark(n, v, look, f"round {n}{f', {name}' if name else ''}: {figure(v)} {shown.name}", 3)
     plot.axes("round", shown.title, svg.counted(last))
@@ -378,7 +388,8 @@ def _panel(context: Context, word: str, path: str, entries: list[tuple], shown: 
                 plot.mark(a, b, look, f"{place}: {figure(b)} {shown.name}", 3)
         else:
             size = 5 if len(pairs) < 400 else 3 if len(pairs) < 2500 else 2
-            plot.dots(svg.thinned(pairs), f"stroke:var({look['colour']});stroke-width:{size}", name=name)
+            most = svg.most_dots(len(context.tables))
+            plot.dots(svg.thinned(pairs, most), f"stroke:var({look['colour']});stroke-width:{size}", name=name)
     plot.axes(AXIS[context.along], axis_title(word, shown.name, rows))
     return panel(title, plot.text() + context.legend(), " ".join(softs), "wide")
 
