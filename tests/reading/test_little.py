@@ -99,7 +99,7 @@ def test_a_write_that_is_flushed_is_no_closed_loop():
     """fio's latency is that of the write alone: seen as 82 % off."""
     keys = {"qd": 1, "threads": 4}
     asked = [
-        table._method(SimpleNamespace(do="load", keys=keys | more, range_bytes=1))["queue_depth"]
+        table.method_of(SimpleNamespace(do="load", keys=keys | more, range_bytes=1))["queue_depth"]
         for more in ({"sync": "none"}, {"sync": "each"}, {"sync": "flush"}, {"off": 5.0})
     ]
     assert asked == [4, 4, None, None]

@@ -356,7 +356,7 @@ def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, st
     row = Row(act, round_, state, why, folder=act.folder(round_, number), k=base.k)
     if begin_ns is None:
         return row
-    data = replace(base, header={**base.header, "method": _method(act)}, notes=[], marks=[], log=[], polls=[])
+    data = replace(base, header={**base.header, "method": method_of(act)}, notes=[], marks=[], log=[], polls=[])
     data.moments, data.watts_hist = [], {}
     data.t0_ns, data.load_s = begin_ns, base.until_cut_s(begin_ns, end_ns or begin_ns)
     if act.do in kinds.IO:
@@ -372,7 +372,7 @@ def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, st
     return row
 
 
-def _method(act: Act) -> dict:
+def method_of(act: Act) -> dict:
     """What window_figures asks of a load. `queue_depth`: None where fewer I/Os are under way: paced, or flushed."""
     if act.do not in kinds.FIO:
         return {"tested_bytes": act.range_bytes, "threads": 1} if act.do == "replay" else {}

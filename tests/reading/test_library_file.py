@@ -1,0 +1,151 @@
+"""Library files: what comes back of a run, and what is refused."""
+
+import hashlib
+import json
+import zlib
+
+import numpy as np
+import pytest
+import synthetic_plan
+from synthetic_reviews import SIX, Carried
+
+from ssdrig.base.errors import JournalError
+from ssdrig.reading import library_file, table
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return synthetic_plan.steps(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def one(run):
+    return table.load(run, by_second=True)
+
+
+@pytest.fixture(scope="module")
+def content(one):
+    return library_file.packed([one], 10**18, 6e14, "89.90 USD")
+
+
+def stored(tmp_path, content):
+    path = tmp_path / "a.ssdlib"
+    path.write_bytes(content)
+    return path
+
+
+def changed(content, change):
+    """The file with its document changed, and a SHA-256 that is right."""
+    body = zlib.decompress(content[len(library_file.MAGIC) + 32 :])
+    line, _, arrays = body.partition(b"\n")
+    document = json.loads(line)
+    change(document)
+    body = zlib.compress(json.dumps(document).encode() + b"\n" + arrays)
+    return library_file.MAGIC + hashlib.sha256(body).digest() + body
+
+
+def test_the_rows_come_back(tmp_path, content, one):
+    shared = library_file.read(stored(tmp_path, content))
+    assert (shared.rated_bytes, shared.price, shared.utc_ns) == (6e14, "89.90 USD", 10**18)
+    (back,) = shared.tables
+    assert [(row.act.label, row.state) for row in back.rows] == [(row.act.label, row.state) for row in one.rows]
+    for own, other in zip(one.rows, back.rows, strict=True):
+        for word in ("iops", "MB/s", "W", "uJ/IO", "lat_mean", "wa"):
+            assert other.value(word) == pytest.approx(own.value(word), rel=1e-5)
+        assert set(other.windows) == set(own.windows)
+        assert [item["state"] for item in (other.windows.get("all") or {}).get("trust", [])] == [
+            item["state"] for item in (own.windows.get("all") or {}).get("trust", [])
+        ]
+    clean = next(row for row in back.rows if row.act.path == "clean")
+    own = next(row for row in one.rows if row.act.path == "clean")
+    np.testing.assert_allclose(clean.data.iops, own.data.iops, rtol=1e-4)
+    np.testing.assert_allclose(clean.data.power_mean_W, own.data.power_mean_W, rtol=1e-3)
+
+
+def test_what_names_the_specimen_and_the_host_stays_at_home(content, one):
+    text = zlib.decompress(content[len(library_file.MAGIC) + 32 :])
+    assert one.data.header["drive"]["serial"].encode() not in text
+    assert b"port" not in text.partition(b"\n")[0]
+
+
+def test_it_states_which_run_it_is_of(content, run):
+    document = json.loads(zlib.decompress(content[len(library_file.MAGIC) + 32 :]).partition(b"\n")[0])
+    assert document["runs"][0]["made_of"]["run.json"] == hashlib.sha256((run / "run.json").read_bytes()).hexdigest()
+
+
+def test_a_run_of_rounds_comes_back(tmp_path):
+    carried = Carried(tmp_path, "pts-lat", SIX[0], {"most": "5"}, None, 1_700_000_000).all()
+    own = table.load(carried, by_second=True)
+    back = library_file.read(stored(tmp_path, library_file.packed([own], 1))).tables[0]
+    assert len(back.rows) == len(own.rows) and len(back.verdicts) == len(own.verdicts)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda c: b"",
+        lambda c: c[:40],
+        lambda c: c[:-1],
+        lambda c: c[:-1] + bytes([c[-1] ^ 1]),
+        lambda c: b"x" + c[1:],
+        lambda c: c.replace(library_file.MAGIC, b"ssdrig library 2\n"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, content, broken):
+    with pytest.raises(JournalError):
+        library_file.read(stored(tmp_path, broken(content)))
+
+
+def first(document):
+    return document["runs"][0]
+
+
+def row(document):
+    return next(row for row in first(document)["rows"] if "data" in row)
+
+
+HOSTILE = {
+    "schema": lambda d: d.update(schema=2),
+    "runs": lambda d: d.update(runs={}),
+    "too many runs": lambda d: d.update(runs=d["runs"] * 100),
+    "price": lambda d: d.update(price=["1 USD"]),
+    "rated": lambda d: d.update(rated_bytes="much"),
+    "time": lambda d: d.update(utc_ns=-1),
+    "plan": lambda d: first(d)["plan"].update(text="x = ["),
+    "no plan": lambda d: first(d).pop("plan"),
+    "drive": lambda d: first(d)["drive"].update(capacity_bytes="1 TB"),
+    "capacity": lambda d: first(d)["drive"].update(capacity_bytes=-1),
+    "model": lambda d: first(d)["drive"].update(model=[]),
+    "state": lambda d: first(d).update(state="fine"),
+    "label": lambda d: row(d).update(label="../../etc"),
+    "round": lambda d: row(d).update(round="1"),
+    "row state": lambda d: row(d).update(state=None),
+    "window": lambda d: row(d)["windows"].update(all=[]),
+    "figure": lambda d: row(d)["windows"]["all"].update(iops_mean="<b>"),
+    "infinite": lambda d: row(d)["windows"]["all"].update(iops_mean=1e400),
+    "no time": lambda d: row(d)["windows"]["all"].pop("t0_s"),
+    "error": lambda d: row(d)["windows"]["all"].update(errors={"iops_mean": "x"}),
+    "trust": lambda d: row(d)["windows"]["all"].update(trust=[{"id": "x"}]),
+    "array": lambda d: row(d)["arrays"].update(iops="999"),
+    "arrays of other lengths": lambda d: row(d)["arrays"].update(iops=row(d)["arrays"]["temp_t_s"]),
+    "verdict": lambda d: first(d).update(verdicts=[{}]),
+    "deep": lambda d: row(d).update(found=[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_refused(tmp_path, content, name):
+    with pytest.raises(JournalError) as refusal:
+        library_file.read(stored(tmp_path, changed(content, HOSTILE[name])))
+    assert "library export" in refusal.value.expected and len(refusal.value.seen) <= 200
+
+
+def test_a_bomb_is_refused_before_it_is_open(tmp_path):
+    body = zlib.compress(bytes(library_file.MOST_OPEN_BYTES + 2), 9)
+    with pytest.raises(JournalError):
+        library_file.read(stored(tmp_path, library_file.MAGIC + hashlib.sha256(body).digest() + body))
+    path = stored(tmp_path, b"")
+    with open(path, "wb") as file:
+        file.truncate(library_file.MOST_FILE_BYTES + 1)
+    with pytest.raises(JournalError):
+        library_file.read(path)
