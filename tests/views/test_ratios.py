@@ -13,6 +13,8 @@ from ssdrig.base import uncertain
 from ssdrig.base.uncertain import Uncertain, mean_error
 from ssdrig.publish.verdicts import comparison
 from ssdrig.reading import below_second, cache_recovery, errors, rest
+from ssdrig.report import economy, library, price
+from ssdrig.report.price import Price
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.load_line import html as load_line_fit
 from ssdrig.views.power_states import figures as power_states_figures
@@ -35,6 +37,7 @@ reading/gaps: of_rows
 reading/index: __init__, _made, _refreshed, folder
 reading/kept: event_of, put
 reading/latency: of
+reading/library_file: _rounded
 reading/little: of_load
 reading/live_load: _latencies, _of_fio, _played
 reading/one_run: _json
@@ -51,6 +54,7 @@ reading/whole_run: over_provisioning
 reading/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
 reading/witness: _host_iops, _in_window, _together, kernel
 report/csv_files: write
+report/economy: drive_writes
 report/library: op_of
 report/loads: rail_row
 report/phases: rows
@@ -84,7 +88,7 @@ views/wakes/html: above_mJ
 """
 # places on a plot or a page
 DRAWN = """
-report/cards: card
+report/cards: _whisker, card
 report/embed: style
 report/pack: _codes, _sample_codes, _samples, _scale
 report/page: html_page
@@ -267,11 +271,20 @@ def of_compared_groups(rng):
     return Uncertain(found.percent, found.percent_error), 0.0
 
 
+def of_quotient(maker, arguments, truth=1.0):
+    """Two figures of equal means."""
+    return lambda rng: (maker(*arguments(drawn(rng), drawn(rng))), truth)
+
+
 MAKERS = {
     "publish/verdicts/comparison._percent": of_compared_groups,
     "reading/below_second.after_above": of_energy_after,
     "reading/errors.above_idle_W": of_energy_above_idle,
     "reading/rest.per_GB": of_rest,
+    "report/economy.share": of_quotient(economy.share, lambda a, b: (a, b)),
+    "report/library.percentage": of_quotient(library.percentage, lambda a, b: (a, b), 0.0),
+    "report/price.of_unit": of_quotient(price.of_unit, lambda a, b: (Price(a, "EUR"), b, "EUR")),
+    "report/price.per_unit": of_quotient(price.per_unit, lambda a, b: (a, Price(b, "EUR"), "EUR")),
     "views/power_states/figures.break_even": of_break_even,
     "reading/cache_recovery.of": of_recovery_rate,
     "reading/cache_recovery._after_folding": of_folding_energy,

@@ -56,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against",
         nargs="+",
         metavar="RUN",
-        help="earlier runs and reviews to compare it with (default: all complete runs of the folder --runs)",
+        help="earlier runs, reviews and library files to compare it with (default: all complete runs of the folder"
+        " --runs and the drives imported there)",
     )
     add("--json", action="store_true", help="print the result as one JSON object on stdout")
     add_quiet(output)

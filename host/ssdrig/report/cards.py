@@ -14,6 +14,8 @@ from ssdrig.views.terms import BY_KEY, error_of, number
 DIRECTIONS = {"more": "more is better", "less": "less is better", "": "neither is better"}
 
 
+LEAST_WHISKER = 0.003  # of the scale; a shorter one cannot be seen
+
 # The first figure of a tuple that each run with any of them has: few seconds have no P0.1.
 WANTED = (
     ("iops_mean",),
@@ -144,12 +146,20 @@ def _bars(
     return bars
 
 
+def _whisker(bar: Bar, top: float) -> str:
+    """The uncertainty of a value, drawn on its bar; `top`: of the card's scale."""
+    if bar.value is None or not bar.doubt or bar.doubt < LEAST_WHISKER * top:
+        return ""
+    low, high = (max(0.0, min(100.0, 100 * (bar.value + sign * bar.doubt) / top)) for sign in (-1, 1))
+    return f'<span class="whisker" style="left:{low:.2f}%;width:{high - low:.2f}%"></span>'
+
+
 def card(
     key: str, title: str, unit: str, better: str, bars: Sequence[Bar], order: Mapping[int, int] | None = None
 ) -> str:
     """One figure of several runs, on one scale; `better`: "more", "less" or "". `order`: the places of the runs in the
     table that the card is a column of, which its heading sorts."""
-    top = max((bar.value for bar in bars if bar.value is not None), default=0) or 1
+    top = max((bar.value + (bar.doubt or 0) for bar in bars if bar.value is not None), default=0) or 1
     units = f" <span class='unit'>{unit}</span>" if unit else ""
     head = (
         title + units
@@ -180,6 +190,7 @@ def card(
             f' title="{escape(bar.label + why)}"><span class="head"><span class="name">'
             f'<i class="key" data-run="{bar.run}" aria-hidden="true">{bar.glyph}</i>{escape(bar.short)}</span><span'
             f' class="value">{bar.text}{error}{sr}</span></span><span class="track"><span class="fill"'
-            f' style="width:{width:.3f}%"></span></span><span class="percent">{bar.aside}</span></button>'
+            f' style="width:{width:.3f}%"></span>{_whisker(bar, top)}</span>'
+            f'<span class="percent">{bar.aside}</span></button>'
         )
     return "".join(out) + "</div>"

@@ -63,11 +63,22 @@ const Export = (() => {
     const { width, height } = svg.viewBox.baseVal;
     return { body: `<style>${escape(rules.join(""))}</style><g class="plot" style="font:12px system-ui,sans-serif" fill="${root.getPropertyValue("--ink").trim()}">${inner}</g>`, width, height };
   }
-  // The plot with title, legend and origin. labels: {title, sub, legend: [[glyph, colour, words]], foot}
+  // Words in lines of at most `width` pixels, a character `wide`.
+  function lines(words, width, wide) {
+    const out = [];
+    for (const word of words.split(" ").filter(Boolean)) {
+      if (out.length && (out.at(-1).length + word.length + 1) * wide < width) out[out.length - 1] += ` ${word}`;
+      else out.push(word);
+    }
+    return out;
+  }
+  // The plot with title, legend, caption and origin. labels: {title, sub, legend: [[glyph, colour, words]], caption, foot}
   function framed({ body, width, height }, labels) {
     const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     const text = (x, y, words, more = "") => `<text x="${x}" y="${y}" font-family="system-ui, sans-serif" ${more}>${words}</text>`;
     let x = 14, y = 62;
+    const heads = lines(labels.title, width - 28, 8.6), subs = lines(labels.sub, width - 28, 6.2);
+    y += 19 * (heads.length - 1) + 14 * (subs.length - 1);
     const legend = labels.legend.map(([glyph, colour, words]) => {
       const wide = 22 + 7 * words.length;
       if (x + wide > width && x > 14) { x = 14; y += 18; }
@@ -75,10 +86,12 @@ const Export = (() => {
       x += wide;
       return out;
     }).join("");
-    const top = labels.legend.length ? y + 12 : 52, all = top + height + 22;
+    const below = [...lines(labels.caption ?? "", width - 28, 5.8), ...lines(labels.foot, width - 28, 5.8)];
+    const top = labels.legend.length ? y + 12 : y - 10, all = top + height + 10 + 14 * below.length;
     return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${all}" width="${width}" height="${all}"><title>${escape(labels.title)}</title><desc>${escape(labels.settings)}</desc><rect width="100%" height="100%" fill="${css("--paper")}"/>`
-      + text(14, 22, escape(labels.title), `font-size="16" font-weight="650" fill="${css("--ink")}"`) + text(14, 41, escape(labels.sub), `font-size="12" fill="${css("--ink-soft")}"`) + legend
-      + `<g transform="translate(0 ${top})">${body}</g>` + text(14, all - 7, escape(labels.foot), `font-size="11" fill="${css("--ink-soft")}"`) + "</svg>\n";
+      + heads.map((line, i) => text(14, 22 + 19 * i, escape(line), `font-size="16" font-weight="650" fill="${css("--ink")}"`)).join("")
+      + subs.map((line, i) => text(14, 41 + 19 * (heads.length - 1) + 14 * i, escape(line), `font-size="12" fill="${css("--ink-soft")}"`)).join("") + legend
+      + `<g transform="translate(0 ${top})">${body}</g>` + below.map((line, i) => text(14, all - 7 - 14 * (below.length - 1 - i), escape(line), `font-size="11" fill="${css("--ink-soft")}"`)).join("") + "</svg>\n";
   }
 
   // ---- PNG with text in it

@@ -1,54 +1,86 @@
 """The library of a review: the same figures of earlier runs, in cards. A member is a drive at one over-provisioning: of
 the review itself, of an earlier one, or a single run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
-from ssdrig.base.errors import JournalError, SsdrigError
+from ssdrig.base import arguments
+from ssdrig.base.errors import JournalError, SsdrigError, UsageError
+from ssdrig.base.uncertain import Uncertain, differ, difference, ratio
 from ssdrig.plan import reviews, shows
-from ssdrig.reading import review_folder, table
+from ssdrig.reading import library_file, review_folder, table
 from ssdrig.reading.row import Table
-from ssdrig.report import about, words
+from ssdrig.report import about, price, words
+from ssdrig.report import publication as publications
 from ssdrig.report.cards import Bar, card
 from ssdrig.report.loads import group
+from ssdrig.report.price import Price
 from ssdrig.report.verdict import ENDED
 from ssdrig.runs import journal, parts
-from ssdrig.views.context import doubt_at, label, plus_minus, uncertain_at, unit, value_at
+from ssdrig.views.context import doubt_at, figure, label, plus_minus, uncertain_at, unit, value_at
 from ssdrig.views.svg import look
 from ssdrig.views.terms import BY_KEY, error_of
 
 MOST_RUNS = 100  # of the library, the latest first
+IMPORTED = " imported"  # after the name of a library file
+REFERENCE = Path(__file__).with_name("reference.ssdlib")  # SIMULATED drives, by host/docs/make_reference.py
+
+
+@dataclass
+class Facts:
+    """What the runs of one folder or file have in common besides what their folders hold.
+
+    where: the folder of the review, the run itself, or the file that they were imported from
+    rated_bytes: rated endurance of the drive
+    price: as the file that they came in states it
+    imported: they are summaries from a file"""
+
+    where: str
+    rated_bytes: float | None = None
+    price: Price | None = None
+    imported: bool = False
 
 
 @dataclass
 class Member:
-    """`where`: the folder of its review, or of the run itself; `tables`: of its runs by the plan's name; `own`: it
-    belongs to the review of the page."""
+    """`facts`: of the folder or file that it comes from; `tables`: of its runs by the plan's name; `own`: it belongs to
+    the review of the page."""
 
-    where: str
+    facts: Facts
     drive: str
     op: str
     began: str
     tables: dict[str, Table]
     own: bool = False
+    price: Price | None = None
+    rated_bytes: float | None = None
 
     @property
     def label(self) -> str:
         return f"{self.drive}, {self.op}"
 
 
-def members(tables: Sequence[tuple[str, Table]], own: str) -> list[Member]:
-    """The members that runs (the folder they belong to, the run) make, those of the folder `own` first, the latest of
-    the others next."""
-    members_of: dict[tuple[str, str], Member] = {}
-    for where, one in tables:
-        op = op_of(one)
-        member = members_of.get((where, op))
+def members(
+    tables: Sequence[tuple[Facts, Table]], own: Facts, prices: Mapping[str, Price] | None = None
+) -> list[Member]:
+    """The members that runs make, those of `own` first, the latest of the others next.
+
+    tables: each run with where it comes from
+    prices: by model; they come before that of a file
+    """
+    members_of: dict[tuple[str, str, str], Member] = {}
+    for facts, one in tables:
+        op, header = op_of(one), one.data.header["drive"]
+        drive = str(header.get("model") or "unknown drive")
+        member = members_of.get((facts.where, drive, op))
         if member is None:
-            drive = str(one.data.header["drive"].get("model") or "unknown drive")
-            member = members_of[where, op] = Member(where, drive, op, about.started(one.data), {}, where == own)
+            member = Member(facts, drive, op, about.started(one.data), {}, facts is own)
+            member.price = (prices or {}).get(drive) or facts.price
+            member.rated_bytes = facts.rated_bytes or header.get("rated_write_bytes")
+            members_of[facts.where, drive, op] = member
         member.tables.setdefault(one.plan.name, one)
     return sorted(
         sorted(members_of.values(), key=lambda entry: entry.began, reverse=True),
@@ -70,11 +102,12 @@ def op_of(run: Table) -> str:
     return words.op(asked)
 
 
-def read(review: Path, against: Sequence[Path] | None) -> tuple[list[tuple[str, Table]], list[str]]:
-    """The runs of the library with the folder that each belongs to, and why some are left out. `against`: run folders
-    and folders of reviews; None: all complete runs next to the review."""
-    wanted = {figure.plan for section in reviews.sections() for figure in section.figures}
-    notes, tables = [], []
+def read(review: Path, against: Sequence[Path] | None) -> tuple[list[tuple[Facts, Table]], list[str]]:
+    """The runs of the library with where each comes from, and why some are left out. `against`: run folders, folders of
+    reviews, and library files; None: all complete runs next to the review, and the drives imported there. Without any
+    of another drive, the SIMULATED reference drives of the package."""
+    wanted = {entry.plan for entry in reviews.entries()}
+    notes, tables, facts_of = [], [], dict[Path, Facts]()
     for folder in _folders(review, against):
         try:
             header = journal.run_header(folder)
@@ -82,10 +115,52 @@ def read(review: Path, against: Sequence[Path] | None) -> tuple[list[tuple[str, 
             if plan not in wanted or (against is None and journal.state(parts.of(folder)[-1]) != "complete"):
                 continue
             of_review = folder.parent if (folder.parent / parts.REVIEW).is_file() else folder
-            tables.append((of_review.name, table.load(folder)))
+            if of_review not in facts_of:
+                facts_of[of_review] = facts_of_folder(of_review)
+            tables.append((facts_of[of_review], table.load(folder)))
         except SsdrigError as error:
             notes.append(f"{folder} is left out of the library: {error}")
+    if against is None:
+        paths = imported_files(review.absolute().parent)
+    else:
+        paths = [path for path in against if path.suffix == library_file.SUFFIX]
+    if against is None and not paths and not tables:
+        paths = [REFERENCE]
+    for path in paths:
+        try:
+            shared = library_file.read(path)
+        except JournalError as error:
+            if against is not None:
+                raise
+            notes.append(f"{path} is left out of the library: {error}")
+            continue
+        facts = facts_of_file(path, shared)
+        tables += [(facts, one) for one in shared.tables if one.plan.name in wanted]
     return tables, notes
+
+
+def imported_files(runs: Path) -> list[Path]:
+    """The library files that were imported into a folder of runs."""
+    return sorted((runs / library_file.FOLDER).glob(f"*{library_file.SUFFIX}"))
+
+
+def facts_of_folder(folder: Path) -> Facts:
+    """The rated endurance and the price of the drive of a review, from its folder; of a single run its name alone.
+    Raises JournalError, UsageError."""
+    if not (folder / parts.REVIEW).is_file():
+        return Facts(folder.name)
+    review, publication = review_folder.read(folder), publications.read(folder)
+    model = str(review.document["drive"].get("model") or "unknown drive")
+    return Facts(folder.name, review.document.get("rated_bytes"), publication.prices.get(model))
+
+
+def facts_of_file(path: Path, shared: library_file.Shared) -> Facts:
+    """What a library file states of its runs, without a price that cannot be read."""
+    try:
+        stated = price.parse(shared.price) if shared.price else None
+    except UsageError:
+        stated = None
+    return Facts(path.name, shared.rated_bytes, stated, imported=True)
 
 
 def _folders(review: Path, against: Sequence[Path] | None) -> list[Path]:
@@ -98,12 +173,14 @@ def _folders(review: Path, against: Sequence[Path] | None) -> list[Path]:
         return [run for run in runs if run.parent.name != review.name][:MOST_RUNS]
     out: list[Path] = []
     for folder in against:
+        if folder.suffix == library_file.SUFFIX:
+            continue
         if (folder / parts.REVIEW).is_file():
             out += [one.run for one in review_folder.done(review_folder.read(folder)).values() if one.run]
         elif (folder / "run.json").is_file():
             out.append(folder)
         else:
-            do = "name run folders, or folders of reviews"
+            do = f"name run folders, folders of reviews, or library files (*{library_file.SUFFIX})"
             raise JournalError(f"a run or a review in {folder}, for --against", "neither", do)
     return [run for run in out if run.absolute().parent != review.absolute()]
 
@@ -126,37 +203,137 @@ def cards(section: reviews.Section, members_of: Sequence[Member]) -> str:
     """The cards of a section: for each figure a bar for each member that has it, the best first, those that cannot be
     ranked last."""
     out = []
-    for figure in section.figures:
-        for word in figure.value:
-            out.append(_card(figure, word, members_of))
+    for of in section.figures:
+        for word in of.value:
+            out.append(_card(of, word, members_of))
     return f'<div class="cards">{"".join(out)}</div>' if any(out) else ""
 
 
 def _card(of: reviews.Figure, word: str, drives: Sequence[Member]) -> str:
-    reviewed = next((m.tables[of.plan] for m in drives if m.own and of.plan in m.tables), None)
+    reviewed = reviewed_table(drives, of.plan)
     if reviewed is None:
         return ""
-    seen = []
+    entries = []
     for i, member in enumerate(drives):
         if of.plan in member.tables:
             mine = member.tables[of.plan]
-            found_at = uncertain_at(mine, of.of, dict(of.where), word, of.window)
-            seen.append((i, member, found_at.value, found_at, apart(mine, reviewed) or _doubt(mine, of, word)))
-    if all(value is None for _, _, value, *_ in seen):
-        return ""
-    shown = unit(word, [value for _, _, value, *_ in seen])
+            value = uncertain_at(mine, of.of, dict(of.where), word, of.window)
+            entries.append(Entry(i, value, apart(mine, reviewed) or _doubt(mine, of, word)))
+    shown = unit(word, [entry.value.value for entry in entries])
     term = BY_KEY.get(shows.VALUES[word][0])
-    better = term.better if term else ""
+    title = f"{escape(of.title)}: {label(word)}"
+    scaled = [entry._replace(value=entry.value.scaled(shown.scale)) for entry in entries]
+    return bars(f"{of.plan}-{word}", title, shown.name, term.better if term else "", scaled, drives)
+
+
+class Entry(NamedTuple):
+    """A bar of a card. `member`: its place in the library; `value`: in the unit of the card; `apart`: why it cannot be
+    ranked."""
+
+    member: int
+    value: Uncertain
+    apart: str | None = None
+
+
+def reviewed_table(drives: Sequence[Member], plan: str) -> Table | None:
+    """The reviewed drive's run of a plan, the first of several."""
+    return next((member.tables[plan] for member in drives if member.own and plan in member.tables), None)
+
+
+def bars(key: str, title: str, unit_name: str, better: str, entries: Sequence[Entry], drives: Sequence[Member]) -> str:
+    """A card of one figure of several members, the best first; "" where none has it.
+
+    title: as HTML
+    better: "more", "less" or ""
+    """
+    if all(entry.value.value is None for entry in entries):
+        return ""
     sign = -1 if better == "more" else 1
-    seen.sort(key=lambda entry: (entry[2] is None, entry[4] is not None, sign * (entry[2] or 0)))
-    bars = []
-    for i, member, value, of_it, unlike in seen:
-        glyph, colour = look(i)["glyph"], "--review" if member.own else look(i)["colour"]
-        text, named = shown.text(value), member.label + ("" if member.own else f", {member.began}")
-        aside = "" if value is not None else escape(of_it.why)
-        bar = Bar(i, named, short(drives, i), value, text, colour, glyph, aside, unlike, member.own)
-        bars.append(bar._replace(doubt=of_it.error, error=error_of(plus_minus(of_it.scaled(shown.scale)))))
-    return card(f"{of.plan}-{word}", f"{escape(of.title)}: {label(word)}", shown.name, better, bars)
+    ordered = sorted(
+        entries, key=lambda one: (one.value.value is None, one.apart is not None, sign * (one.value.value or 0))
+    )
+    made = []
+    for i, value, unlike in ordered:
+        member = drives[i]
+        named = member.label + ("" if member.own else f", {member.began}")
+        aside = "" if value.value is not None else escape(value.why)
+        style = look_of(drives, i)
+        text = figure(value.value)
+        bar = Bar(i, named, short(drives, i), value.value, text, style["colour"], style["glyph"], aside, unlike)
+        made.append(bar._replace(top=member.own, doubt=value.error, error=error_of(plus_minus(value))))
+    return card(key, title, unit_name, better, made)
+
+
+def property_of(i: int) -> str:
+    """The custom property of a page that has the colour of a member."""
+    return f"--m{i}"
+
+
+def colour_of(drives: Sequence[Member], i: int) -> str:
+    """The colour of a member, a custom property of report.css: the reviewed drive at its first over-provisioning has
+    its own."""
+    return "--review" if i == 0 and drives[i].own else look(i)["colour"]
+
+
+def look_of(drives: Sequence[Member], i: int) -> dict:
+    """How a member is drawn in all cards and plots of the page."""
+    return look(i) | {"colour": property_of(i)}
+
+
+def comparable(plan: str, reviewed: Table, drives: Sequence[Member]) -> list[int]:
+    """The places of the members besides the reviewed drive whose run of a plan can be drawn in one plot with it."""
+    return [
+        i
+        for i, member in enumerate(drives)
+        if not member.own and plan in member.tables and apart(member.tables[plan], reviewed) is None
+    ]
+
+
+def compared(section: reviews.Section, drives: Sequence[Member]) -> list[str]:
+    """How the reviewed drive, at its first over-provisioning that has the figure, compares with the others of equal
+    over-provisioning: a line for the first value of each figure; none without others. Only differences beyond both
+    uncertainties are named."""
+    out = []
+    for of in section.figures:
+        reviewed = reviewed_table(drives, of.plan)
+        own = next((member for member in drives if member.own and of.plan in member.tables), None)
+        word = of.value[0]
+        term = BY_KEY.get(shows.VALUES[word][0])
+        if reviewed is None or own is None or term is None or not term.better or _doubt(reviewed, of, word):
+            continue
+        mine = uncertain_at(reviewed, of.of, dict(of.where), word, of.window)
+        others = {
+            i: uncertain_at(drives[i].tables[of.plan], of.of, dict(of.where), word, of.window)
+            for i in comparable(of.plan, reviewed, drives)
+            if drives[i].op == own.op and not _doubt(drives[i].tables[of.plan], of, word)
+        }
+        others = {i: value for i, value in others.items() if value.value is not None}
+        if mine.value is None or not others:
+            continue
+        out.append(f"{of.title}: {_standing(mine, others, drives, term.better)}.")
+    return out
+
+
+def _standing(mine: Uncertain, others: Mapping[int, Uncertain], drives: Sequence[Member], better: str) -> str:
+    """ "better than 2 of 3 others, X (by 12 %), Y (by 30 %); worse than Z (by 8 %)"."""
+    sign, count = 1 if better == "more" else -1, len(others) + 1
+    groups: dict[str, list[str]] = {"better than": [], "worse than": [], "not groups apart from": []}
+    for i, value in others.items():
+        if not differ(mine, value, count):
+            groups["not groups apart from"].append(short(drives, i))
+            continue
+        percent = percentage(mine, value)
+        by = "" if percent.value is None else f" (by {plus_minus(percent._replace(value=abs(percent.value)))} %)"
+        groups["better than" if sign * ((mine.value or 0.0) - (value.value or 0.0)) > 0 else "worse than"].append(
+            f"{short(drives, i)}{by}"
+        )
+    return "; ".join(f"{words} {arguments.listed(names, 'and')}" for words, names in groups.items() if names)
+
+
+def percentage(mine: Uncertain, other: Uncertain) -> Uncertain:
+    """By how much a figure is above another one, in percent of that."""
+    share = ratio(difference(mine, other), other)
+    return share.scaled(100)
 
 
 def _doubt(run: Table, of: reviews.Figure, word: str) -> str | None:
@@ -165,8 +342,10 @@ def _doubt(run: Table, of: reviews.Figure, word: str) -> str | None:
 
 
 def short(drives: Sequence[Member], i: int) -> str:
-    """The name of a member in a bar: without SIMULATED, which is in the page's head, numbered where two are alike."""
-    label_of = [drive.label.removeprefix("SIMULATED ") for drive in drives]
+    """The name of a member in a bar, numbered where two are alike; without SIMULATED where all are, as the head of the
+    page states."""
+    all_alike = all(drive.drive.startswith("SIMULATED ") for drive in drives)
+    label_of = [drive.label.removeprefix("SIMULATED " * all_alike) for drive in drives]
     alike = label_of.count(label_of[i])
     return f"{label_of[i]} ({label_of[: i + 1].count(label_of[i])})" if alike > 1 else label_of[i]
 
@@ -193,7 +372,8 @@ def listed(library: Sequence[Member], notes: Sequence[str]) -> str:
     rows = "".join(
         f'<tr data-run="{i}"><th scope="row">{escape(short(library, i))}'
         f"{' <span class=review>reviewed</span>' if member.own else ''}</th><td>{escape(member.began)}</td>"
-        f"<td>{escape(', '.join(member.tables))}</td><td><code>{escape(member.where)}</code></td></tr>"
+        f"<td>{escape(', '.join(member.tables))}</td><td><code>{escape(member.facts.where)}</code>"
+        f"{IMPORTED * member.facts.imported}</td></tr>"
         for i, member in enumerate(library)
     )
     heads = "".join(f'<th scope="col">{words}</th>' for words in ("Drive", "Began", "Plans compared", "Folder"))

@@ -20,12 +20,14 @@
 
   function labels(el) {
     const badges = all("header .badge").map(text), runs = all(".tested .runs li").map(text), ids = all(".tested .runs code").map(text);
-    const legend = all(".legend li", el).map((li) => {
+    const caption = el.querySelector("figcaption .soft"), source = el.closest("article")?.dataset.source;
+    const legend = all(".legend li:not(.hidden)", el).map((li) => {
       const key = li.querySelector("[style]");
       return [key ? text(key) : "", key ? getComputedStyle(key).color : "", text(li).slice(key ? text(key).length : 0).trim()];
     });
     return {
-      title: title(el), sub: [text(document.querySelector("h1")), ...badges].join(" · "), legend, foot: ["ssdrig", ...ids.slice(0, 4)].join(" · ") + (ids.length > 4 ? " …" : ""),
+      title: title(el), sub: [text(document.querySelector("h1")), ...badges].join(" · "), legend, caption: caption ? text(caption) : "",
+      foot: source ? `Source: ssdrig · ${source}` : ["ssdrig", ...ids.slice(0, 4)].join(" · ") + (ids.length > 4 ? " …" : ""),
       settings: JSON.stringify({ figure: title(el), page: document.title, marks: badges, runs: runs.length ? runs : all(".tested .about tr").map(text) }),
     };
   }
@@ -52,7 +54,7 @@
     el.querySelector("figcaption").prepend(bar);
     Cards.roving(bar, "button");
   }
-  const reach = () => Cards.reach(".scroll, figure.wide");
+  const reach = () => Cards.reach(".scroll, figure.wide, article .plots, section > .cards");
   reach();
   addEventListener("resize", reach);
   document.addEventListener("toggle", reach, true); // a table in details has no size before

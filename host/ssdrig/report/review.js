@@ -11,10 +11,14 @@
   let ref = null, drives = [], ops = [];
   const visible = (run) => drives.includes(DATA.members[run][0]) && ops.includes(DATA.members[run][1]);
 
+  const hidden = (style) => { const [, i] = /--m(\d+)\)/.exec(style) ?? []; return i !== undefined && !visible(i); };
+
   function show() {
     drives = chosen("drive");
     ops = chosen("op");
     for (const el of all("button.row, tr[data-run]")) el.classList.toggle("hidden", !visible(el.dataset.run));
+    DATA.members.forEach((_, i) => visible(i) ? document.documentElement.style.removeProperty(`--m${i}`) : document.documentElement.style.setProperty(`--m${i}`, "transparent")); // in all plots
+    for (const el of all(".legend li")) el.classList.toggle("hidden", [...el.querySelectorAll("[style]")].some((key) => hidden(key.getAttribute("style"))));
     Cards.show(document, ref, { apart, comparable: (row, other) => !apart(row) && !(other && apart(other)), visible: (row) => visible(row.dataset.run) });
   }
   const toHash = () => history.replaceState(null, "", ref == null ? location.pathname + location.search : `#ref=${ref}`);

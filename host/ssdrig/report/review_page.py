@@ -14,12 +14,16 @@ from ssdrig.plan.rules import steady
 from ssdrig.reading import review_folder, table, trust
 from ssdrig.reading.review_folder import Done, Review
 from ssdrig.reading.row import Table
-from ssdrig.report import about, library, page, review_says, shown_parts
+from ssdrig.report import about, economy, library, page, review_says, shown_parts
+from ssdrig.report import publication as publications
 from ssdrig.report.library import Member
-from ssdrig.views import headline, trust_strip
+from ssdrig.views import headline, svg, trust_strip
 from ssdrig.views.context import Context
 
+MOST_LISTED = 4  # members whose table is not folded
 AVERAGE = "average-power"  # the view of a plan
+# views that draw all runs in one plot; the others are tables and panels of a run each
+TOGETHER = ("scatter", "series", "rounds", "lines", "bars", "histogram", "load-line", "plateaus", "demand")
 POWER, ENDURANCE = "Power", "Endurance"  # sections with more than their plans
 SAYS = {
     "SLC cache": review_says.slc_cache,
@@ -30,22 +34,28 @@ SAYS = {
 def render(folder: Path, against: Sequence[Path] | None = None) -> str:
     """The page of a review folder. `against`: the library, run folders and folders of reviews; None: all complete runs
     next to the review. Raises JournalError for a folder that is not a review, or for what `against` names."""
-    review = review_folder.read(folder)
+    review, publication = review_folder.read(folder), publications.read(folder)
     tables, done = _read(review)
     others, notes = library.read(folder, against)
-    members = library.members([(folder.name, run) for run in tables.values()] + others, folder.name)
+    own = library.facts_of_folder(folder)
+    members = library.members([(own, run) for run in tables.values()] + others, own, publication.prices)
     text = json.dumps(library.data(members), separators=(",", ":")).replace("<", "\\u003c")
-    title = f"Review: {review.document['drive'].get('model') or 'unknown drive'}"
+    title = publication.texts.get("title", f"Review: {review.document['drive'].get('model') or 'unknown drive'}")
+    price_note = publication.texts.get("price_note", "")
     body = [
         head(title, tables),
         "<main>",
         strips(tables),
         headlines(tables),
         lacking(review, done),
+        publications.beginning(publication),
         tested(review, tables),
+        publications.device(publication),
         in_short(review, tables, members),
         library_section(members, notes),
-        *[section(i, part, review, done, tables, members) for i, part in enumerate(reviews.sections())],
+        *[section(i, part, review, done, tables, members, publication) for i, part in enumerate(reviews.sections())],
+        economy.section(members, price_note),
+        publications.conclusion(publication),
         gaps(tables),
         about.hosts_of_review({name: run.data for name, run in tables.items()}),
         "</main>",
@@ -53,7 +63,13 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         f'<script type="application/json" id="data">{text}</script>',
     ]
     scripts = ("cards.js", "review.js", *page.SCRIPTS[1:])
-    return page.html_page(title, ("report.css", "plan.css", "review.css"), scripts, body)
+    return page.html_page(title, ("report.css", "plan.css", "review.css"), scripts, body, colours(members))
+
+
+def colours(members: Sequence[Member]) -> str:
+    """A custom property for each member's colour, which review.js makes transparent where the member is not shown."""
+    rules = (f"{library.property_of(i)}:var({library.colour_of(members, i)})" for i in range(len(members)))
+    return f":root{{{';'.join(rules)}}}"
 
 
 def _read(review: Review) -> tuple[dict[str, Table], dict[str, Done]]:
@@ -182,9 +198,12 @@ def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Memb
         if part.title == ENDURANCE:
             sentence = review_says.endurance(list(tables.values()), *_rating(review))[0]
             sentence = f"{sentence[:1].upper()}{sentence[1:]}."
+        compared = "".join(f"<br>{escape(line)}" for line in library.compared(part, members))
         if sentence or failed:
             warn = "".join(f' <span class="state">{escape(line)}</span>' for line in failed)
-            out.append(f'<li><a href="#s{i}">{escape(part.title)}</a>: {escape(sentence)}{warn}</li>')
+            out.append(f'<li><a href="#s{i}">{escape(part.title)}</a>: {escape(sentence)}{compared}{warn}</li>')
+    if sentence := economy.sentence(members):
+        out.append(f'<li><a href="#price-h">Price</a>: {escape(sentence)}</li>')
     return "".join(out) + "</ul></section>"
 
 
@@ -194,12 +213,15 @@ def _rating(review: Review) -> tuple[float | None, str]:
 
 
 def library_section(members: Sequence[Member], notes: Sequence[str]) -> str:
-    """What the cards compare."""
+    """The drives of all cards and plots; a long table of them is folded."""
+    table_of_members = library.listed(members, notes)
+    if len(members) > MOST_LISTED:
+        table_of_members = f"<details><summary>Where they come from</summary>{table_of_members}</details>"
     return (
         '<section aria-labelledby="library-h"><h2 id="library-h">Compared with</h2><p class="soft">'
         '<span class="screen">Click a bar of any card to compare all with it. </span>★ is the best of the comparable;'
         " hatched bars are not comparable with the reviewed drive.</p>"
-        f"{library.controls(members)}{library.listed(members, notes)}</section>"
+        f"{library.controls(members)}{table_of_members}</section>"
     )
 
 
@@ -210,15 +232,18 @@ def section(
     done: Mapping[str, Done],
     tables: Mapping[str, Table],
     members: Sequence[Member],
+    publication: publications.Publication,
 ) -> str:
-    """A section: its cards, then each plan with its views, then the missing plans and why."""
+    """A section: its prose and cards, then each plan with its views, then the missing plans and why."""
     out = [f'<section aria-labelledby="s{number}"><h2 id="s{number}">{escape(part.title)}</h2>']
     out.append(f'<p class="soft">{escape(part.about)}</p>')
+    out.append(publications.prose(publication.sections.get(part.title, "")))
     out.append(library.cards(part, members))
     for name in dict.fromkeys(entry.plan for entry in part.plans):
         entries = [entry for entry in part.plans if entry.plan == name and entry.name in tables]
         if entries:
-            out.append(plan([tables[entry.name] for entry in entries], [done[entry.name] for entry in entries]))
+            own = [tables[entry.name] for entry in entries]
+            out.append(plan(own, [done[entry.name] for entry in entries], members))
     by_name = {one.plan.name: one for one in tables.values()}
     if part.title == POWER:
         out.append(f"<h3>Average power with downtime</h3>{review_says.nested(review_says.average(by_name))}")
@@ -233,25 +258,72 @@ def section(
     return "".join(out) + "</section>"
 
 
-def plan(tables: Sequence[Table], done: Sequence[Done]) -> str:
-    """The runs of one plan, several over-provisionings next to each other."""
+def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member]) -> str:
+    """The runs of one plan: in the plots with those of the library, in tables and words by themselves."""
     first = tables[0].plan
-    names = [library.op_of(run) for run in tables] if len(tables) > 1 else [""]
-    out = [f'<article><h3 class="plan">{escape(first.title)}</h3><p class="soft">{escape(first.about)} <code>']
+    own = [_member_of(run, members) for run in tables]
+    names = [members[i].op for i in own] if len(tables) > 1 else [""]
+    others = library.comparable(first.name, tables[0], members)
+    shown = [*tables, *(members[i].tables[first.name] for i in others)]
+    labels = [library.short(members, i) for i in (*own, *others)] if len(shown) > 1 else [""]
+    styles = [library.look_of(members, i) for i in (*own, *others)]
     variant = f" --variant {first.variant}" if first.variant else ""
-    out.append(f"{escape(first.name + variant)}</code> · {escape(first.source)}</p>")
+    origin = ", ".join(str(run.data.header["run"]) for run in tables)
+    out = [
+        f"<article{' class=together' * (len(shown) > 1)}"
+        f' data-source="{escape(f"{first.name}{variant}, {first.source}; {origin}")}">'
+        f'<h3 class="plan">{escape(first.title)}</h3><p class="soft">{escape(first.about)} <code>'
+        f"{escape(first.name + variant)}</code> · {escape(first.source)}</p>{svg.legend(labels, styles)}"
+    ]
     for one_run, one, name in zip(tables, done, names, strict=True):
         if not one.complete:
             warning = f"{name}: " * bool(name) + f"{one.state}. {one.why or 'No reason was recorded'}"
             out.append(f'<p class="warn">{escape(warning)}. The figures cover the recorded part only.</p>')
         out.append(review_says.items([f"{name}: {line}" if name else line for line in review_says.of_plan(one_run)]))
-    out.append('<div class="plots">')
-    shows = [show for show in first.shows if show["view"] != AVERAGE]  # the review has its own, of all plans
-    out += [page.html_of(show["view"])(Context(tables, names, show)) for show in shows]
-    out.append("</div>")
+    plots, apart = [], []
+    for show in first.shows:
+        if show["view"] == AVERAGE:  # the review has its own, of all plans
+            continue
+        if show["view"] in TOGETHER:
+            plots.append(_drawn(Context(shown, labels, show, 0, styles, len(tables)), Context(tables, names, show)))
+        else:
+            apart.append(page.html_of(show["view"])(Context(tables, names, show)))
+    out.append(f'<div class="plots">{"".join(plots)}</div>')
+    if any(apart):
+        out.append(f'<details><summary>Tables</summary><div class="plots">{"".join(apart)}</div></details>')
     out += [shown_parts.section(run.path, name) for run, name in zip(tables, names, strict=True)]
     steps = "".join(page.steps(run, name, bool(name)) for run, name in zip(tables, names, strict=True))
     return "".join(out) + f"<details><summary>Steps</summary>{steps}</details></article>"
+
+
+def _drawn(context: Context, own: Context) -> str:
+    """A view with the runs of the library, or where a summary from another house cannot be drawn, without them."""
+    draw = page.html_of(context.show["view"])
+    if all(table.data.header.get("imported") is None for table in context.tables):
+        return draw(context)
+    try:
+        return draw(context)
+    except Exception:  # whatever a stranger's figures raise in a view; check_drawable() refuses them at import
+        return draw(own)
+
+
+def check_drawable(path: Path, tables: Sequence[Table]) -> None:
+    """Raises JournalError for runs of a library file that a view of their plan cannot draw."""
+    for one in tables:
+        for show in one.plan.shows:
+            if show["view"] in TOGETHER:
+                try:
+                    page.html_of(show["view"])(Context([one], [""], show))
+                except Exception as error:  # whatever a stranger's figures raise
+                    seen = f"{one.plan.name}: {type(error).__name__} in its view {show['view']}"
+                    do = "get it again from who made it"
+                    raise JournalError(f"runs in {path} whose views can be drawn", seen, do) from error
+
+
+def _member_of(run: Table, members: Sequence[Member]) -> int:
+    """The place of the reviewed drive's member that a run belongs to."""
+    op = library.op_of(run)
+    return next(i for i, member in enumerate(members) if member.own and member.op == op)
 
 
 def gaps(tables: Mapping[str, Table]) -> str:

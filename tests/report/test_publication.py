@@ -1,0 +1,81 @@
+"""review.toml: what the reviewer adds to a review."""
+
+import os
+
+import pytest
+
+from ssdrig.base.errors import UsageError
+from ssdrig.report import publication
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+WHOLE = """title = "The <i>Alpha</i>"
+by = "A. Reviewer"
+summary = "First.\\n\\nSecond."
+conclusion = "Buy it."
+price_note = "of 2026-11-20"
+[price]
+"SIMULATED Alpha" = "89.90 USD"
+[teardown]
+Controller = "E18"
+[section]
+Power = "It sleeps."
+[[photo]]
+file = "front.png"
+caption = "Front & back"
+"""
+
+
+def written(folder, text, **files):
+    (folder / publication.NAME).write_text(text)
+    for name, content in files.items():
+        (folder / f"{name}.png").write_bytes(content)
+    return folder
+
+
+def test_all_that_it_may_have(tmp_path):
+    of = publication.read(written(tmp_path, WHOLE, front=PNG))
+    assert of.texts["by"] == "A. Reviewer" and of.prices["SIMULATED Alpha"].amount.value == 89.9
+    assert of.teardown == {"Controller": "E18"} and of.sections == {"Power": "It sleeps."}
+    assert [(photo.kind, photo.content) for photo in of.photos] == [("png", PNG)]
+    html = publication.beginning(of) + publication.device(of) + publication.conclusion(of)
+    assert (
+        "<p>First.</p><p>Second.</p>" in html and "Front &amp; back" in html and 'src="data:image/png;base64,' in html
+    )
+
+
+def test_without_it_nothing_is_added(tmp_path):
+    of = publication.read(tmp_path)
+    assert of == publication.Publication()
+    assert publication.beginning(of) + publication.device(of) + publication.conclusion(of) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'titel = "x"',
+        "title = 3",
+        'title = ""',
+        'price = "3 USD"',
+        '[price]\n"a" = 3',
+        '[price]\n"a" = "cheap"',
+        '[section]\n"Pover" = "x"',
+        '[[photo]]\nfile = "../a.png"\ncaption = "x"',
+        '[[photo]]\nfile = "none.png"\ncaption = "x"',
+        '[[photo]]\nfile = "text.png"\ncaption = "x"',
+        '[[photo]]\nfile = "pipe.png"\ncaption = "x"',
+        '[[photo]]\nfile = "large.png"\ncaption = "x"',
+        '[[photo]]\nfile = "text.png"',
+        "photo = 3",
+    ],
+)
+def test_what_is_wrong_in_it_is_refused(tmp_path, text):
+    os.mkfifo(tmp_path / "pipe.png")
+    large = PNG + bytes(publication.MOST_PHOTO_BYTES)
+    with pytest.raises(UsageError):
+        publication.read(written(tmp_path, text, text=b"no image", large=large))
+
+
+def test_a_file_that_would_block_is_refused(tmp_path):
+    os.mkfifo(tmp_path / publication.NAME)
+    with pytest.raises(UsageError):
+        publication.read(tmp_path)

@@ -1,0 +1,93 @@
+"""The page of a review with a library of six drives at two over-provisionings and eleven plans: its size, how far it
+reaches on a desktop and on a phone, what axe-core finds, and that everything is compared beyond doubt only."""
+
+import re
+
+import browser
+import pytest
+from browser import chromium  # noqa: F401  a fixture
+from page_cross import BARRIERS, CUT_IN_PLOTS, misfits, with_axe
+from synthetic_reviews import SIX, review
+from test_report_seen import saved, sized
+
+from ssdrig import cli
+from ssdrig.report import review_page
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not browser.find(), reason="no Chromium is installed")]
+
+MOST_BYTES = 1_500_000
+SCREENS = {1400: (900, 12), 390: (844, 20)}  # width: height of a screen, most of them
+READY = "document.body && document.body.dataset.ready"
+
+
+def made(base):
+    """The page: the first drive reviewed, the others as files of other houses."""
+    own = review(base / "runs", SIX[0])
+    text = '[price]\n"SIMULATED drive Alpha 1TB" = "79 USD"\n'
+    (own / "review.toml").write_text(f'title = "Alpha 1TB"\nsummary = "It is small."\n{text}')
+    for i, of in enumerate(SIX[1:]):
+        file = base / f"{i}.ssdlib"
+        assert cli.main(["library", "export", str(review(base / f"house-{i}", of)), "-o", str(file)]) == 0
+        assert cli.main(["library", "import", str(file), "--runs", str(base / "runs")]) == 0
+        assert file.stat().st_size < 400_000
+    out = base / "review.html"
+    review_page.write(own, None, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("library"))
+
+
+def test_size_and_drives_of_every_plot(page):
+    html = page.read_text()
+    assert page.stat().st_size <= MOST_BYTES
+    for article in html.split("<article")[1:]:
+        shown = article.split("<details>")[0]
+        plots = [part for part in shown.split("<figure")[1:] if "<svg" in part]
+        assert plots and all(part.count("<li>") >= 6 for part in plots), article[:200]
+
+
+def test_no_star_and_no_sentence_within_the_doubt(page):
+    """Alpha and Bravo do the same within their errors: neither is called better."""
+    html = page.read_text()
+    card = next(part for part in html.split('<div class="card"') if 'data-key="consistency-iops"' in part[:60])
+    rows = re.findall(r'class="(row[^"]*)".*?</i>([^<]*)</span>', card)
+    stars = [name for kind, name in rows if " best" in kind]
+    assert stars == ["drive Foxtrot enterprise 1TB, 25 % OP"]
+    short = html.split('id="short-h"')[1].split("</section>")[0]
+    assert "not told apart from drive Bravo 1TB, default OP" in short
+
+
+@pytest.mark.parametrize("width", SCREENS)
+def test_how_far_it_reaches(chromium, page, width):
+    high, most = SCREENS[width]
+    sized(chromium, width)
+    chromium.open(page, ready=READY)
+    assert misfits(chromium, width) == []
+    assert chromium.js("document.documentElement.scrollHeight") / high <= most
+    assert chromium.js(CUT_IN_PLOTS) == []
+    with_axe(chromium)
+    assert chromium.js(BARRIERS) == []
+    assert chromium.complaints() == [] and chromium.js("document.body.dataset.errors") == ""
+
+
+def test_drives_and_over_provisioning_are_chosen_apart_in_plots_too(chromium, page):
+    sized(chromium, 1400)
+    chromium.open(page, ready=READY)
+    of = "[...document.querySelectorAll('article .legend')][0].querySelectorAll('li:not(.hidden)').length"
+    assert chromium.js(of) == 12
+    chromium.js("document.querySelectorAll('input[name=op]')[1].click()")
+    assert chromium.js(of) == 6
+    chromium.js("document.querySelectorAll('input[name=drive]')[5].click()")
+    assert chromium.js(of) == 5
+    hidden = "getComputedStyle(document.documentElement).getPropertyValue('--m1')"
+    assert chromium.js(hidden) == "transparent"
+
+
+def test_a_saved_plot_has_its_caption_and_its_source(chromium, page):
+    sized(chromium, 1400)
+    chromium.open(page, ready=READY)
+    svg = saved(chromium, 0, "SVG")[1].decode()
+    assert "Source: ssdrig · consistency --variant quick" in svg.replace("</text>", " ") and "var(--" not in svg
