@@ -67,6 +67,10 @@ COMMANDS = {
     "serve": ("ssdrig.commands.serve", "show the current run, the archive and the drives in a browser"),
     "note": ("ssdrig.commands.note", "add a timed note to a run, such as 'fan off'; its report shows it"),
     "report": ("ssdrig.report", "compute figures and make one HTML page from one or several run folders"),
+    "library": (
+        "ssdrig.commands.library",
+        "exchange results of drives as files: export them, import those of others, list them",
+    ),
     "check": ("ssdrig.commands.check", "check runs against limits: pass, fail or cannot tell; for people and CI"),
     "compare": (
         "ssdrig.commands.compare",
@@ -113,7 +117,7 @@ GROUPS = {  # of the help; a command of none of them comes last
         "trace",
     ),
     "Verdicts": ("check", "compare"),
-    "Many runs": ("query", "export"),
+    "Many runs": ("query", "export", "library"),
     "Rig": ("rig",),
     "For developers": ("virtual", "hardware", "selfcheck", "completion", "test", "setup"),
 }

@@ -10,7 +10,7 @@ from ssdrig.base.uncertain import NOT_TRUSTED, Uncertain
 from ssdrig.base.words import do_you_mean
 from ssdrig.publish.verdicts import acceptance, comparison
 from ssdrig.publish.verdicts.comparison import Difference
-from ssdrig.reading import table, whole_run
+from ssdrig.reading import library_file, table, whole_run
 from ssdrig.reading.row import WHOLE, Table
 from ssdrig.runs import named
 from ssdrig.views.terms import BY_KEY, number, with_error
@@ -24,7 +24,8 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    words = f"a run: {named.HELP}; a folder of repeats; or several runs with commas between them"
+    words = f"a run: {named.HELP}; a folder of repeats; several runs with commas between them; or a"
+    " library file"
     parser.add_argument("a", metavar="A", help=words)
     parser.add_argument("b", metavar="B", help="the runs that A is compared with")
     named.add_parent(parser)
@@ -53,8 +54,12 @@ def check(args) -> None:
     for key in args.figure:
         if key not in acceptance.FIGURES:
             raise UsageError("--figure with a key of figures.md", repr(key)[:80], do_you_mean(key, acceptance.FIGURES))
+    if _is_file(args.a) and _is_file(args.b):
+        do = "name a run as the other; a file gives the runs of its plan and parameters"
+        raise UsageError("a library file as A or as B", "two of them", do)
     for word in (args.a, args.b):
-        named.check(_words(word), args.parent)
+        if not _is_file(word):
+            named.check(_words(word), args.parent)
     if both := {*_folders(args.a, args.parent)} & {*_folders(args.b, args.parent)}:
         raise UsageError("two groups without a common run", str(sorted(both)[0]), "name each run once")
 
@@ -63,6 +68,9 @@ def command(args) -> int:
     """Print the differences. Raises CannotTell where no figure differs beyond doubt; UsageError, JournalError."""
     check(args)
     groups = [[table.load(folder) for folder in _folders(word, args.parent)] for word in (args.a, args.b)]
+    if not all(groups):
+        (like,) = (group[0] for group in groups if group)
+        groups = [group or _of_file(Path(word), like) for group, word in zip(groups, (args.a, args.b), strict=True)]
     unlike = _other_plan([of for group in groups for of in group])
     for name, group in zip("AB", groups, strict=True):
         if differing := _differing(group):
@@ -94,7 +102,25 @@ def _words(word: str) -> list[str]:
     return [word] if Path(word).exists() else [part for part in word.split(",") if part] or [word]
 
 
+def _is_file(word: str) -> bool:
+    return word.endswith(library_file.SUFFIX)
+
+
+def _of_file(path: Path, like: Table) -> list[Table]:
+    """The runs of a library file that ran the plan of a run with its parameters. Raises JournalError, UsageError."""
+    alike = [one for one in library_file.read(path).tables if one.plan.text == like.plan.text]
+    same = [one for one in alike if _params(one) == _params(like)] or alike[:1]
+    if not same:
+        raise UsageError(
+            f"a run of {like.plan.name} in {path}", "none", "`ssdrig library list` has the plans of a file"
+        )
+    return same
+
+
 def _folders(word: str, parent: str) -> list[Path]:
+    """The run folders that a word names; none for a library file."""
+    if _is_file(word):
+        return []
     return named.several(_words(word), parent)
 
 

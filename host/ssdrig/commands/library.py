@@ -1,0 +1,157 @@
+"""`ssdrig library`: results of drives as files that another house can show with its own."""
+
+import argparse
+import json
+import re
+import time
+from pathlib import Path
+
+from ssdrig.base import owner
+from ssdrig.base.arguments import add_output
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.base.files import write_atomically
+from ssdrig.base.terminal import printable
+from ssdrig.base.words import size
+from ssdrig.reading import library_file, review_folder, table
+from ssdrig.reading.library_file import Shared
+from ssdrig.reading.row import Table
+from ssdrig.report import library, price, review_page
+from ssdrig.runs import integrity, named, parts
+
+EXAMPLES = (
+    ("library export runs/REVIEW -o drive.ssdlib", "a review in a file of some hundred kB"),
+    ("library import drive.ssdlib", "one that you were given: reviews in ./runs show it from now on"),
+    ("library list", "the imported files, and the SIMULATED reference drives of the package"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    words = "write the figures of runs and reviews of one drive into one file, without its serial number"
+    export = actions.add_parser("export", help=words, description=words)
+    export.add_argument("runs", nargs="+", metavar="RUN", help=f"a run or a review: {named.HELP}")
+    named.add_parent(export)
+    export.add_argument(
+        "--price", metavar="PRICE", help='such as "89.90 USD" (default: that in the review\'s review.toml)'
+    )
+    add_output(export, f"the file (default: ./MODEL{library_file.SUFFIX})")
+    words = "check files of others and keep them with the runs"
+    take = actions.add_parser("import", help=words, description=words)
+    take.add_argument("files", nargs="+", metavar="FILE", type=Path, help="as `library export` makes it")
+    named.add_parent(take)
+    words = "list the imported files and their content"
+    show = actions.add_parser("list", help=words, description=words)
+    named.add_parent(show)
+    for action in (export, take, show):
+        action.add_argument("--json", action="store_true", help="print one JSON object a line for each file")
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError for an invalid price, JournalError for a folder without a run."""
+    if args.action == "export":
+        named.check(args.runs, args.parent)
+        if args.price:
+            price.parse(args.price)
+
+
+def command(args: argparse.Namespace) -> int:
+    """0. Raises UsageError, JournalError."""
+    return {"export": _export, "import": _import, "list": _list}[args.action](args)
+
+
+def _export(args: argparse.Namespace) -> int:
+    folders = named.several(args.runs, args.parent)
+    runs = [run for folder in folders for run in _runs(folder)]
+    if not runs:
+        raise JournalError("a complete run to export", "none in these folders", "run one")
+    tables = [table.load(run, by_second=True) for run in runs]
+    models = list(dict.fromkeys(_drive(one) for one in tables))
+    if len(models) > 1:
+        seen = f"{len(models)}: {', '.join(' '.join(filter(None, model)) for model in models)}"
+        raise UsageError("runs of one drive in one file", printable(seen), "export them one by one")
+    facts = [library.facts_of_folder(folder) for folder in folders]
+    rated = next((one.rated_bytes for one in facts if one.rated_bytes), None)
+    rated = rated or tables[0].data.header["drive"].get("rated_write_bytes")
+    stated = args.price or next((str(one.price) for one in facts if one.price), None)
+    content = library_file.packed(tables, time.time_ns(), rated, stated)
+    out = Path(args.out) if args.out else Path(_slug(models[0][0]) + library_file.SUFFIX)
+    if out.suffix != library_file.SUFFIX:
+        raise UsageError(f"a file *{library_file.SUFFIX}", printable(str(out)), "name it so: imports know it by that")
+    _write(out, content)
+    _printed(out, library_file.read(out), args)
+    return 0
+
+
+def _runs(folder: Path) -> list[Path]:
+    """The run itself, or the complete runs of a review."""
+    if not (folder / parts.REVIEW).is_file():
+        return [folder]
+    done = review_folder.done(review_folder.read(folder)).values()
+    return [one.run for one in done if one.run and one.complete]
+
+
+def _drive(one: Table) -> tuple[str, str]:
+    drive = one.data.header["drive"]
+    return str(drive.get("model") or "unknown drive"), str(drive.get("serial") or "")
+
+
+def _import(args: argparse.Namespace) -> int:
+    shared = [(path, library_file.read(path)) for path in args.files]  # all, before anything is kept
+    for path, one in shared:
+        review_page.check_drawable(path, one.tables)
+    for path, one in shared:
+        content = integrity.content(path)
+        number = content[len(library_file.MAGIC) :][:4].hex()
+        out = Path(args.parent) / library_file.FOLDER / f"{_slug(_models(one)[0])}-{number}{library_file.SUFFIX}"
+        owner.new(out.parent)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        _write(out, content)
+        _printed(out, one, args)
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    for path in [library.REFERENCE, *library.imported_files(Path(args.parent))]:
+        _printed(path, library_file.read(path), args)
+    return 0
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        do = "name another file, or make room"
+        raise JournalError(f"to write {path}", error.strerror or str(error), do) from error
+
+
+def _models(of: Shared) -> list[str]:
+    """The models in a file, each once."""
+    return list(dict.fromkeys(_drive(one)[0] for one in of.tables)) or ["nothing"]
+
+
+def _slug(model: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", model).strip("-").lower()[:60] or "drive"
+
+
+def _printed(path: Path, of: Shared, args: argparse.Namespace) -> None:
+    plans = sorted({one.plan.name for one in of.tables})
+    day = time.strftime("%Y-%m-%d", time.gmtime(of.utc_ns / 1e9))
+    size_bytes = path.stat().st_size
+    if args.json:
+        document = {
+            "file": str(path),
+            "bytes": size_bytes,
+            "models": _models(of),
+            "runs": len(of.tables),
+            "plans": plans,
+        }
+        print(json.dumps(document | {"rated_bytes": of.rated_bytes, "price": of.price, "made": day}))
+        return
+    words = [
+        ", ".join(_models(of)),
+        f"{len(of.tables)} runs",
+        f"plans {', '.join(plans)}",
+        f"made {day}",
+        size(size_bytes),
+    ]
+    print(printable(f"{path}: {'; '.join([*words, *([of.price] if of.price else [])])}"))

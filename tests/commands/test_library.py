@@ -1,0 +1,109 @@
+"""`ssdrig library`: a review goes to another house and is on the page of its reviews."""
+
+import json
+
+import pytest
+from synthetic_reviews import SIX, review
+
+from ssdrig import cli
+from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.reading import library_file
+from ssdrig.report import library, review_page
+
+TWO = {"consistency": {}, "consistency op25": {"range": "raw 75 %"}}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return tmp_path_factory.mktemp("ours")
+
+
+@pytest.fixture(scope="module")
+def own(runs):
+    return review(runs, SIX[0], TWO)
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    return review(tmp_path_factory.mktemp("theirs"), SIX[2], TWO)
+
+
+@pytest.fixture(scope="module")
+def exported(theirs, tmp_path_factory):
+    out = tmp_path_factory.mktemp("files") / "charlie.ssdlib"
+    assert cli.main(["library", "export", str(theirs), "-o", str(out)]) == 0
+    return out
+
+
+def test_a_drive_is_some_hundred_kB(exported):
+    shared = library_file.read(exported)
+    assert len(shared.tables) == 2 and exported.stat().st_size < 300_000
+    assert shared.price == "129 USD" and shared.rated_bytes == 600 * (64 << 20)
+
+
+def test_what_is_imported_is_on_the_page_and_marked(runs, own, exported, capsys):
+    alone = review_page.render(own)
+    assert "SIMULATED reference" in alone and "Charlie" not in alone
+    assert cli.main(["library", "import", str(exported), "--runs", str(runs), "--json"]) == 0
+    imported = json.loads(capsys.readouterr().out)
+    assert imported["models"] == ["SIMULATED drive Charlie 2TB"] and imported["runs"] == 2
+    html = review_page.render(own)
+    assert "SIMULATED reference" not in html
+    listed = html.split('id="library-h"')[1].split("</section>")[0]
+    assert "Charlie 2TB, default OP" in listed and "Charlie 2TB, 25 % OP" in listed and library.IMPORTED in listed
+    article = html.split("<article")[1].split("</article>")[0]
+    plots = [part for part in article.split("<figure")[1:] if "<svg" in part]
+    assert len(plots) >= 6 and all("Charlie 2TB, default OP" in plot for plot in plots)
+    assert cli.main(["library", "list", "--runs", str(runs)]) == 0
+    reference, charlie = capsys.readouterr().out.splitlines()
+    assert "SIMULATED reference" in reference and "129 USD" in charlie
+    assert cli.main(["library", "import", str(exported), "--runs", str(runs)]) == 0
+    assert len(list((runs / "library").iterdir())) == 1, "the same file again is the same"
+
+
+def test_it_can_be_named(own, exported):
+    html = review_page.render(own, [exported])
+    assert "Charlie 2TB, default OP" in html
+
+
+def test_a_file_that_is_none_is_refused_and_nothing_is_kept(exported, tmp_path):
+    wrong = tmp_path / "wrong.ssdlib"
+    wrong.write_bytes(exported.read_bytes()[:-1])
+    assert cli.main(["library", "import", str(exported), str(wrong), "--runs", str(tmp_path)]) == JournalError.exit_code
+    assert not (tmp_path / "library").exists()
+
+
+def test_a_file_of_a_stranger_in_the_folder_is_left_out_with_a_note(tmp_path):
+    own = review(tmp_path, SIX[0], {"consistency": {}})
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "bad.ssdlib").write_bytes(b"x")
+    assert "bad.ssdlib is left out of the library" in review_page.render(own)
+
+
+def test_one_drive_a_file(own, theirs, tmp_path):
+    words = ["library", "export", str(own), str(theirs), "-o", str(tmp_path / "a.ssdlib")]
+    assert cli.main(words) == UsageError.exit_code
+    assert cli.main(["library", "export", str(own), "-o", str(tmp_path / "a.html")]) == UsageError.exit_code
+    assert cli.main(["library", "export", str(own), "--price", "cheap"]) == UsageError.exit_code
+
+
+def test_the_reference_drives_are_simulated_by_their_names():
+    shared = library_file.read(library.REFERENCE)
+    models = {one.data.header["drive"]["model"] for one in shared.tables}
+    assert len(models) >= 4 and all(model.startswith("SIMULATED reference") for model in models)
+    assert all(one.data.header["simulated"] for one in shared.tables)
+    assert library.REFERENCE.stat().st_size < 300_000
+
+
+def test_a_run_is_compared_with_one_of_a_file(own, theirs, exported, capsys):
+    run = next(path for path in own.iterdir() if path.name.startswith("consistency-a"))
+    assert cli.main(["compare", str(run), str(exported), "--figure", "iops_mean", "--json"]) == 0
+    of_file = json.loads(capsys.readouterr().out)
+    other = next(path for path in theirs.iterdir() if path.name.startswith("consistency-c"))
+    assert cli.main(["compare", str(run), str(other), "--figure", "iops_mean", "--json"]) == 0
+    of_run = json.loads(capsys.readouterr().out)
+    assert (
+        of_file["difference"] == pytest.approx(of_run["difference"], rel=1e-4)
+        and of_file["verdict"] == of_run["verdict"]
+    )
+    assert cli.main(["compare", str(exported), str(exported)]) == UsageError.exit_code
