@@ -55,9 +55,9 @@ def test_no_star_and_no_sentence_within_the_doubt(page):
     card = next(part for part in html.split('<div class="card"') if 'data-key="consistency-iops"' in part[:60])
     rows = re.findall(r'class="(row[^"]*)".*?</i>([^<]*)</span>', card)
     stars = [name for kind, name in rows if " best" in kind]
-    assert stars == ["drive Foxtrot enterprise 1TB, 25 % OP"]
+    assert stars == ["SIMULATED drive Foxtrot enterprise 1TB, 25 % OP"]
     short = html.split('id="short-h"')[1].split("</section>")[0]
-    assert "not told apart from drive Bravo 1TB, default OP" in short
+    assert "not told apart from SIMULATED drive Bravo 1TB, default OP" in short
 
 
 @pytest.mark.parametrize("width", SCREENS)

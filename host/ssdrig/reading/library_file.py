@@ -98,7 +98,7 @@ def read(path: Path) -> Shared:
         raise JournalError(*_refusal(path, error.strerror or str(error))) from error
     try:
         return opened(content, path)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SsdrigError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, SsdrigError) as error:
         raise JournalError(*_refusal(path, f"{error}"[:200] or type(error).__name__)) from error
 
 

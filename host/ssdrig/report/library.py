@@ -342,10 +342,10 @@ def _doubt(run: Table, of: reviews.Figure, word: str) -> str | None:
 
 
 def short(drives: Sequence[Member], i: int) -> str:
-    """The name of a member in a bar, numbered where two are alike; without SIMULATED where all are, as the head of the
-    page states."""
-    all_alike = all(drive.drive.startswith("SIMULATED ") for drive in drives)
-    label_of = [drive.label.removeprefix("SIMULATED " * all_alike) for drive in drives]
+    """The name of a member in a bar, numbered where two are alike. Where all drives are SIMULATED, as the head of the
+    page states, those of this house are without it."""
+    prefix = "SIMULATED " * all(drive.drive.startswith("SIMULATED ") for drive in drives)
+    label_of = [drive.label if drive.facts.imported else drive.label.removeprefix(prefix) for drive in drives]
     alike = label_of.count(label_of[i])
     return f"{label_of[i]} ({label_of[: i + 1].count(label_of[i])})" if alike > 1 else label_of[i]
 

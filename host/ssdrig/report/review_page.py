@@ -9,19 +9,28 @@ from pathlib import Path
 from ssdrig.base.errors import JournalError, SsdrigError
 from ssdrig.base.files import write_atomically
 from ssdrig.base.words import size
-from ssdrig.plan import reviews
+from ssdrig.plan import reviews, shows
 from ssdrig.plan.rules import steady
-from ssdrig.reading import review_folder, table, trust
+from ssdrig.reading import errors, review_folder, table, trust
 from ssdrig.reading.review_folder import Done, Review
-from ssdrig.reading.row import Table
+from ssdrig.reading.row import Row, Table
 from ssdrig.report import about, economy, library, page, review_says, shown_parts
 from ssdrig.report import publication as publications
 from ssdrig.report.library import Member
 from ssdrig.views import headline, svg, trust_strip
-from ssdrig.views.context import Context
+from ssdrig.views.context import Cell, Context, number_table, plus_minus
 
 MOST_LISTED = 4  # members whose table is not folded
 AVERAGE = "average-power"  # the view of a plan
+WINDOWS = (  # columns of the table of windows: the plan's word, heading, unit
+    ("iops", "IOPS", ""),
+    ("lat_mean", "Mean latency", "µs"),
+    ("lat_p99", "P99", "µs"),
+    ("W", "Power", "W"),
+    ("uJ/IO", "Energy per I/O", "µJ"),
+    ("iops/W", "IOPS per watt", ""),
+    ("wa", "WA", ""),
+)
 # views that draw all runs in one plot; the others are tables and panels of a run each
 TOGETHER = ("scatter", "series", "rounds", "lines", "bars", "histogram", "load-line", "plateaus", "demand")
 POWER, ENDURANCE = "Power", "Endurance"  # sections with more than their plans
@@ -280,6 +289,7 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
             warning = f"{name}: " * bool(name) + f"{one.state}. {one.why or 'No reason was recorded'}"
             out.append(f'<p class="warn">{escape(warning)}. The figures cover the recorded part only.</p>')
         out.append(review_says.items([f"{name}: {line}" if name else line for line in review_says.of_plan(one_run)]))
+    out.append(windows(tables, names))
     plots, apart = [], []
     for show in first.shows:
         if show["view"] == AVERAGE:  # the review has its own, of all plans
@@ -294,6 +304,34 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
     out += [shown_parts.section(run.path, name) for run, name in zip(tables, names, strict=True)]
     steps = "".join(page.steps(run, name, bool(name)) for run, name in zip(tables, names, strict=True))
     return "".join(out) + f"<details><summary>Steps</summary>{steps}</details></article>"
+
+
+def windows(tables: Sequence[Table], names: Sequence[str]) -> str:
+    """The windows that a plan names in its loads, with their figures; "" without any."""
+    lines = []
+    for run, name in zip(tables, names, strict=True):
+        for row in run.rows:
+            if row.state != "done" or row.round is not None or len(row.windows) < 2:
+                continue
+            for window, figures in row.windows.items():
+                if figures:
+                    label = ", ".join(filter(None, (row.act.label, window, name)))
+                    lines.append((label, [_span(figures), *(_of_window(row, window, word) for word, *_ in WINDOWS)]))
+    heads = [("From, to", "s"), *((title, unit) for _, title, unit in WINDOWS)]
+    return number_table("Window", heads, lines) if lines else ""
+
+
+def _span(figures: Mapping) -> Cell:
+    return Cell(words=f"{figures['t0_s']:.0f} to {figures['t1_s']:.0f}")
+
+
+def _of_window(row: Row, window: str, word: str) -> Cell:
+    """A figure with its error, and the mark of one that is not claimed; or why it is not known."""
+    key, figures = shows.VALUES[word][0], row.windows.get(window) or {}
+    value = errors.of(key, figures)
+    if value.value is None:
+        return Cell(why=row.why_not(word))
+    return Cell(words=trust_strip.marked(plus_minus(value), key, figures))
 
 
 def _drawn(context: Context, own: Context) -> str:

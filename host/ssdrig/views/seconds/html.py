@@ -58,7 +58,8 @@ def _scatter(context: Context, word: str, path: str, window: str | None, of: lis
     title = context.title(f"{timed(word, rows)} by the second, {path}{where}")
     from_s, to_s = min(entry[2] for entry in of), max(entry[3] for entry in of)
     plot = svg.Plot(title, 960, 300, (from_s, max(to_s, from_s + 1)), reach, y_log=context.log)
-    marked = rows[0].windows.get("steady") if len(context.tables) == 1 and not window else None
+    reviewed = next((row for run, row, *_ in of if run == context.review), None)
+    marked = reviewed.windows.get("steady") if reviewed and not window else None
     if marked:
         plot.band(marked["t0_s"], marked["t1_s"])
     longest = max(len(t) for *_, t, _ in of)
@@ -69,7 +70,8 @@ def _scatter(context: Context, word: str, path: str, window: str | None, of: lis
         pairs = svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist())), svg.most_dots(len(context.tables)))
         plot.dots(pairs, f"stroke:var({colour});stroke-width:{size}", name=name)
     plot.axes("s since the first I/O", axis_title(word, shown.name, rows))
-    soft = "Shaded: the window steady." if marked else ""
+    whose = f" of {context.names[context.review]}" * (len(context.tables) > 1)
+    soft = f"Shaded: the window steady{whose}." if marked else ""
     return panel(title, plot.text() + context.legend(), soft, "wide")
 
 
