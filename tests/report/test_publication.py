@@ -61,10 +61,10 @@ def test_without_it_nothing_is_added(tmp_path):
         '[section]\n"Pover" = "x"',
         '[[photo]]\nfile = "../a.png"\ncaption = "x"',
         '[[photo]]\nfile = "none.png"\ncaption = "x"',
-        '[[photo]]\nfile = "text.png"\ncaption = "x"',
+        '[[photo]]\nfile = "words.png"\ncaption = "x"',
         '[[photo]]\nfile = "pipe.png"\ncaption = "x"',
         '[[photo]]\nfile = "large.png"\ncaption = "x"',
-        '[[photo]]\nfile = "text.png"',
+        '[[photo]]\nfile = "words.png"',
         "photo = 3",
     ],
 )
@@ -72,7 +72,7 @@ def test_what_is_wrong_in_it_is_refused(tmp_path, text):
     os.mkfifo(tmp_path / "pipe.png")
     large = PNG + bytes(publication.MOST_PHOTO_BYTES)
     with pytest.raises(UsageError):
-        publication.read(written(tmp_path, text, text=b"no image", large=large))
+        publication.read(written(tmp_path, text, words=b"no image", large=large))
 
 
 def test_a_file_that_would_block_is_refused(tmp_path):

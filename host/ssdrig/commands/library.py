@@ -56,6 +56,7 @@ def check(args: argparse.Namespace) -> None:
 
 def command(args: argparse.Namespace) -> int:
     """0. Raises UsageError, JournalError."""
+    check(args)
     return {"export": _export, "import": _import, "list": _list}[args.action](args)
 
 

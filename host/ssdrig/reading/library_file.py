@@ -168,7 +168,7 @@ def _made_of(run: Path) -> dict[str, str]:
     made = {}
     for name in ("run.json", "events.jsonl"):
         try:
-            made[name] = hashlib.sha256(integrity.content(run / name)).hexdigest()
+            made[name] = hashlib.sha256(integrity.content(run.joinpath(name))).hexdigest()
         except OSError:
             continue
     return made
@@ -272,7 +272,7 @@ def _table(run: Mapping, arrays: Mapping[str, np.ndarray], path: Path) -> Table:
     known = {act.label: act for act in acts}
     rows = [_opened_row(row, known, base, arrays) for row in _list(run["rows"], MOST_ROWS)]
     verdicts = [_opened_verdict(verdict) for verdict in _list(run["verdicts"], MOST_ROWS)]
-    return Table(path / path_name(run["run"]), base, plan, acts, rows, verdicts)
+    return Table(path.joinpath(path_name(run["run"])), base, plan, acts, rows, verdicts)
 
 
 def path_name(run: str) -> str:
@@ -313,7 +313,7 @@ def _opened_data(row: Mapping, act: Act, base: RunData, arrays: Mapping[str, np.
         sizes = {len(values[key]) for key in group} - {0}
         _need(len(sizes) <= 1, f"{group[0]} of another length than {group[-1]}")
     n = len(values["iops"])
-    for key in GRID:  # without a rig there is no power by the second
+    for key in GRID:  # without a rig all power is unknown
         values[key] = values[key] if len(values[key]) else np.full(n, np.nan)
     header = {**base.header, "method": table.method_of(act)}
     data = RunData(header, [], base.state, base.why, base.k, t0_ns=0, load_s=_number(row["data"]["load_s"]) or 0.0)

@@ -90,7 +90,7 @@ def _photo(folder: Path, table: Any) -> Photo:
     if Path(name).name != name or name in (".", ".."):
         raise UsageError(expected, f"{name!r}, a path", "put it into the folder and name the file alone")
     try:
-        content = integrity.content(folder / name)
+        content = integrity.content(folder.joinpath(name))
     except OSError as error:
         raise UsageError(expected, f"{name!r}: {error.strerror or error}", "correct its name") from error
     kind = next((kind for begin, kind in KINDS.items() if content.startswith(begin)), None)
