@@ -317,15 +317,15 @@ def compared(section: reviews.Section, drives: Sequence[Member]) -> list[str]:
 def _standing(mine: Uncertain, others: Mapping[int, Uncertain], drives: Sequence[Member], better: str) -> str:
     """ "better than 2 of 3 others, X (by 12 %), Y (by 30 %); worse than Z (by 8 %)"."""
     sign, count = 1 if better == "more" else -1, len(others) + 1
-    groups: dict[str, list[str]] = {"better than": [], "worse than": [], "not groups apart from": []}
+    groups: dict[str, list[str]] = {"better than": [], "worse than": [], "no difference beyond doubt from": []}
     for i, value in others.items():
         if not differ(mine, value, count):
-            groups["not groups apart from"].append(short(drives, i))
+            groups["no difference beyond doubt from"].append(_model(drives, i))
             continue
         percent = percentage(mine, value)
         by = "" if percent.value is None else f" (by {plus_minus(percent._replace(value=abs(percent.value)))} %)"
         groups["better than" if sign * ((mine.value or 0.0) - (value.value or 0.0)) > 0 else "worse than"].append(
-            f"{short(drives, i)}{by}"
+            f"{_model(drives, i)}{by}"
         )
     return "; ".join(f"{words} {arguments.listed(names, 'and')}" for words, names in groups.items() if names)
 
@@ -342,12 +342,18 @@ def _doubt(run: Table, of: reviews.Figure, word: str) -> str | None:
 
 
 def short(drives: Sequence[Member], i: int) -> str:
-    """The name of a member in a bar, numbered where two are alike. Where all drives are SIMULATED, as the head of the
-    page states, those of this house are without it."""
-    prefix = "SIMULATED " * all(drive.drive.startswith("SIMULATED ") for drive in drives)
-    label_of = [drive.label if drive.facts.imported else drive.label.removeprefix(prefix) for drive in drives]
+    """The name of a member in a bar, numbered where two are alike."""
+    label_of = [f"{_model(drives, at)}, {drive.op}" for at, drive in enumerate(drives)]
     alike = label_of.count(label_of[i])
     return f"{label_of[i]} ({label_of[: i + 1].count(label_of[i])})" if alike > 1 else label_of[i]
+
+
+def _model(drives: Sequence[Member], i: int) -> str:
+    """The name of a member's drive. Where all drives are SIMULATED, as the head of the page states, they are without
+    it, but for the reference drives."""
+    name = drives[i].drive
+    alike = all(drive.drive.startswith("SIMULATED ") for drive in drives)
+    return name.removeprefix("SIMULATED ") if alike and not name.startswith("SIMULATED reference") else name
 
 
 def controls(drives_of: Sequence[Member]) -> str:

@@ -2,6 +2,7 @@
 (plan/sections.toml) with the library's cards and the views of its plans. Made from the folders of its runs alone."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -20,6 +21,7 @@ from ssdrig.report.library import Member
 from ssdrig.views import headline, svg, trust_strip
 from ssdrig.views.context import Cell, Context, number_table, plus_minus
 
+NARROW, WIDE, MOST_COLUMNS = 3, 6, 24  # of 12 columns a row: of a figure, and of the plots that are not folded
 MOST_LISTED = 4  # members whose table is not folded
 AVERAGE = "average-power"  # the view of a plan
 WINDOWS = (  # columns of the table of windows: the plan's word, heading, unit
@@ -298,12 +300,26 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
             plots.append(_drawn(Context(shown, labels, show, 0, styles, len(tables)), Context(tables, names, show)))
         else:
             apart.append(page.html_of(show["view"])(Context(tables, names, show)))
-    out.append(f'<div class="plots">{"".join(plots)}</div>')
+    first_plots, more = _split("".join(plots))
+    out.append(f'<div class="plots">{first_plots}</div>')
+    if more:
+        count = more.count("<figure")
+        out.append(f'<details><summary>{count} more plots</summary><div class="plots">{more}</div></details>')
     if any(apart):
         out.append(f'<details><summary>Tables</summary><div class="plots">{"".join(apart)}</div></details>')
     out += [shown_parts.section(run.path, name) for run, name in zip(tables, names, strict=True)]
     steps = "".join(page.steps(run, name, bool(name)) for run, name in zip(tables, names, strict=True))
     return "".join(out) + f"<details><summary>Steps</summary>{steps}</details></article>"
+
+
+def _split(plots: str) -> tuple[str, str]:
+    """The figures that fill the first rows of an article, and the others."""
+    figures, used = re.split("(?=<figure )", plots), 0
+    for i, text in enumerate(figures):
+        used += WIDE if text.startswith('<figure class="wide"') else NARROW if text.startswith("<figure ") else 0
+        if used > MOST_COLUMNS:
+            return "".join(figures[:i]), "".join(figures[i:])
+    return plots, ""
 
 
 def windows(tables: Sequence[Table], names: Sequence[str]) -> str:

@@ -203,7 +203,13 @@ def traces(tables: Sequence[Table]) -> str:
 
 def nested(lines: Mapping[str, Sequence[str]]) -> str:
     """The same, each line with those that explain it."""
-    return f"<ul>{''.join(f'<li>{escape(line)}{items(below)}</li>' for line, below in lines.items())}</ul>"
+    entries = (
+        f"<li>{escape(line)}"
+        + (f"<details><summary>Terms and assumptions</summary>{items(below)}</details>" if below else "")
+        + "</li>"
+        for line, below in lines.items()
+    )
+    return f"<ul>{''.join(entries)}</ul>"
 
 
 def items(lines: Sequence[str]) -> str:

@@ -32,6 +32,7 @@ from ssdrig.views.context import (
 from ssdrig.views.terms import error_of, number
 
 EVERY = ("iops", "MB/s", "W", "uJ/IO", "iops/W")  # where a plan names no value
+LETTER = 8.0  # px of a plot, widest
 MOST_BARS = 2  # runs whose bars have room in a card
 NARROW = 4  # columns of a matrix that need no more width than a plot
 BRIGHTEST = 52  # percent of the colour in the highest cell: the words on it stay legible
@@ -243,8 +244,11 @@ def _marks(context: Context, word: str) -> str:
         plot.whisker(x, value, None if of.error is None else of.error * shown.scale, look)
         text = f"{context.names[run]}, {words}: {figure(value)} {shown.name}"
         plot.mark(x, value, look, f"{text}, not claimed: {doubt}" if doubt else text)
-    plot.axes("", shown.title, [(i, words) for i, words in enumerate(steps)])
-    return panel(title, plot.text() + context.legend())
+    room = (plot.x(1) - plot.x(0)) / LETTER
+    fit = all(len(words) < room for words in steps)
+    plot.axes("", shown.title, [(i, words if fit else str(i + 1)) for i, words in enumerate(steps)])
+    soft = "" if fit else "; ".join(f"{i}: {words}" for i, words in enumerate(steps, 1)) + "."
+    return panel(title, plot.text() + context.legend(), soft)
 
 
 def formula_of(of: Table, text: str) -> Uncertain:
