@@ -39,7 +39,7 @@ BARRIERS = """axe.run(document,
 # words of a plot that stick out of it
 CUT_IN_PLOTS = """[...document.querySelectorAll('svg.plot text')].filter((text) => {
   const of = text.ownerSVGElement.getBoundingClientRect(), at = text.getBoundingClientRect();
-  return at.width && (at.left < of.left - 1 || at.right > of.right + 1 || at.top < of.top - 1
+  return at.width && text.checkVisibility() && (at.left < of.left - 1 || at.right > of.right + 1 || at.top < of.top - 1
     || at.bottom > of.bottom + 1); }).map((text) => text.textContent)"""
 # how far what was drawn moved while the page was loaded
 SHIFT = """new Promise((resolve) => { let sum = 0;

@@ -350,7 +350,7 @@ def short(drives: Sequence[Member], i: int) -> str:
 
 def _model(drives: Sequence[Member], i: int) -> str:
     """The name of a member's drive. Where all drives are SIMULATED, as the head of the page states, they are without
-    it, but for the reference drives."""
+    it, except the reference drives."""
     name = drives[i].drive
     alike = all(drive.drive.startswith("SIMULATED ") for drive in drives)
     return name.removeprefix("SIMULATED ") if alike and not name.startswith("SIMULATED reference") else name

@@ -21,7 +21,8 @@ from ssdrig.report.library import Member
 from ssdrig.views import headline, svg, trust_strip
 from ssdrig.views.context import Cell, Context, number_table, plus_minus
 
-NARROW, WIDE, MOST_COLUMNS = 3, 6, 24  # of 12 columns a row: of a figure, and of the plots that are not folded
+NARROW, WIDE, ROW = 3, 6, 12  # columns of a figure, and of a row of plots
+ROWS_OF_HEADLINE, ROWS = 2, 1  # of plots that are not folded
 MOST_LISTED = 4  # members whose table is not folded
 AVERAGE = "average-power"  # the view of a plan
 WINDOWS = (  # columns of the table of windows: the plan's word, heading, unit
@@ -300,7 +301,8 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
             plots.append(_drawn(Context(shown, labels, show, 0, styles, len(tables)), Context(tables, names, show)))
         else:
             apart.append(page.html_of(show["view"])(Context(tables, names, show)))
-    first_plots, more = _split("".join(plots))
+    in_headline = any(name.split()[0] == first.name for name in reviews.headline())
+    first_plots, more = _split("".join(plots), ROWS_OF_HEADLINE if in_headline else ROWS)
     out.append(f'<div class="plots">{first_plots}</div>')
     if more:
         count = more.count("<figure")
@@ -312,12 +314,12 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
     return "".join(out) + f"<details><summary>Steps</summary>{steps}</details></article>"
 
 
-def _split(plots: str) -> tuple[str, str]:
-    """The figures that fill the first rows of an article, and the others."""
+def _split(plots: str, rows: int) -> tuple[str, str]:
+    """The figures that fill the first `rows` of an article, and the others."""
     figures, used = re.split("(?=<figure )", plots), 0
     for i, text in enumerate(figures):
         used += WIDE if text.startswith('<figure class="wide"') else NARROW if text.startswith("<figure ") else 0
-        if used > MOST_COLUMNS:
+        if used > rows * ROW:
             return "".join(figures[:i]), "".join(figures[i:])
     return plots, ""
 
