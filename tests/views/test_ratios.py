@@ -34,6 +34,7 @@ reading/directions: figures
 reading/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
 reading/fio: load_step, loader
 reading/gaps: of_rows
+reading/host_power: power_W
 reading/index: __init__, _made, _refreshed, folder
 reading/kept: event_of, put
 reading/latency: of
@@ -92,7 +93,7 @@ report/cards: _whisker, card
 report/embed: style
 report/pack: _codes, _sample_codes, _samples, _scale
 report/page: html_page
-report/plates: heat, histogram, seconds, slower
+report/plates: _iso, heat, histogram, seconds, slower
 report/shown_parts: _labels
 views/cuts/html: __call__, _load, _window, ages, all_cuts
 views/histogram/html: _over_time, _slower
