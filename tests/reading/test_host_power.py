@@ -25,6 +25,7 @@ def test_energy_over_time_of_each_step():
     fill, load = host_power.of_steps(events)
     assert (fill.path, fill.covered_s, fill.power_W) == ("fill", 20.0, {"package": 40.0, "BMC": 100.0})
     assert load.power_W == {"package": 15.0, "psys": 40.0, "BMC": 120.0}
+    assert fill.as_json() == {"step": "fill", "covered_s": 20.0, "power_W": {"package": 40.0, "BMC": 100.0}}
 
 
 def test_rounds_of_a_repeat_are_together():

@@ -23,6 +23,10 @@ class Step:
         out = {zone: joules / self.covered_s for zone, joules in self.energy_J.items()} if self.covered_s else {}
         return out | ({BMC: self.bmc_Js / self.bmc_s} if self.bmc_s else {})
 
+    def as_json(self) -> dict:
+        """{"step", "covered_s", "power_W"}."""
+        return {"step": self.path, "covered_s": self.covered_s, "power_W": self.power_W}
+
 
 def of_steps(events: Iterable[dict]) -> list[Step]:
     """The steps during which the host's energy was read, in order. A step shorter than the interval of these events has
