@@ -10,7 +10,7 @@ from ssdrig.drive import conditions, placement
 
 FDPS = 1 << 19
 IDS = (0, 0x1000, 1, 0x1001)  # handle 0 in groups 0 and 1, then handle 1
-STATUS = page({14: (2, 4)} | {16 + 32 * n: (2, one) for n, one in enumerate(IDS)}, placement.STATUS_BYTES)
+STATUS = page({14: (2, 4)} | {16 + 32 * n: (2, one) for n, one in enumerate(IDS)}, placement.HEAD_BYTES + 32 * len(IDS))
 ON, OFF = "get-feature:0x1d (FDP), Current value:0x00000101", "get-feature:0x1d (FDP), Current value:00000000"
 
 
@@ -73,7 +73,8 @@ def test_what_can_be_placed_has_no_reason_against_it(drive, tmp_path):
         ("page.20", bytes(4096), "0 configurations"),
         ("page.20", CONFIGURATIONS[:16].ljust(4096, b"\0"), "log 20h"),
         ("page.io-passthru", None, "placement handles"),
-        ("page.io-passthru", bytes(placement.STATUS_BYTES), "placement handles"),
+        ("page.io-passthru", bytes(16), "placement handles"),
+        ("page.io-passthru", STATUS[:-1], "placement handles"),
         ("fio", b"#!/bin/sh\necho fio-3.33\n", "fio-3.33 cannot"),
         ("fio", b"#!/bin/sh\n", "no fio"),
         ("../dev/ng9n1", None, "/dev/ng9n1"),

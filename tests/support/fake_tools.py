@@ -40,8 +40,9 @@ class Tools:
         self.put(
             "nvme",
             'page=$1\nif [ "$1" = get-log ]; then for word in "$@"; do case $word in --log-id=0x*)'
-            ' page=${word#--log-id=0x};; esac; done; fi\n[ -f "page.$page" ] && exec cat "page.$page"\ncat refusal'
-            " >&2\nexit 1",
+            ' page=${word#--log-id=0x};; esac; done; fi\n[ -f "page.$page" ] || { cat refusal >&2; exit 1; }\n'
+            'for w in "$@"; do case $w in --data-len=*) exec head -c "${w#--data-len=}" "page.$page";; esac; done\n'
+            'exec cat "page.$page"',
         )
 
     def calls(self) -> list[str]:

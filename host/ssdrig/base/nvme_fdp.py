@@ -127,6 +127,12 @@ def decode_23h(page: bytes) -> list[dict]:
     return out
 
 
+def status_bytes(head: bytes) -> int:
+    """How long the status of the handles is, by its first 16 bytes."""
+    _enough(head, 16, "the status of the reclaim unit handles")
+    return 16 + 32 * _number(head, 14, 2)
+
+
 def decode_status(answer: bytes) -> list[Handle]:
     """The handles of a namespace, as I/O Management Receive lists them: one for each reclaim group."""
     _enough(answer, 16, "the status of the reclaim unit handles")

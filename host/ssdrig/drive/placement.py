@@ -20,7 +20,7 @@ FEATURE = 0x1D
 OFF = "flexible data placement is switched off in the drive (feature 1Dh)"
 TIMEOUT_S = 60.0  # for all queries together
 PAGE_BYTES, MOST_PAGE_BYTES = 4096, 1 << 18  # of log 20h at first; a longer one is read again
-STATUS_BYTES = 16 + 32 * 128  # fio takes 128 handles
+HEAD_BYTES = 16  # of the status of the handles; 32 for each follow
 OLDEST_FIO = (3, 39)
 IO_URING = "/proc/sys/kernel/io_uring_disabled"  # 0: allowed; older kernels lack the file
 
@@ -106,11 +106,18 @@ def _group(drive: Drive, deadline: float) -> int:
 
 
 def _handles(drive: Drive, deadline: float) -> tuple[tuple[Handle, ...], str]:
-    answer, record = nvme_cli.io_management(drive.node, drive.nsid or 1, 1, STATUS_BYTES, deadline - time.monotonic())
+    answer, record = None, {"why": None}
+    size = HEAD_BYTES
+    for _ in range(2):  # a drive may refuse to be asked for more than it has
+        left_s = deadline - time.monotonic()
+        answer, record = nvme_cli.io_management(drive.node, drive.nsid or 1, 1, size, left_s)
+        if answer is None:
+            return (), record["why"] or "no answer"
+        size = nvme_fdp.status_bytes(answer)
     try:
         return tuple(nvme_fdp.decode_status(answer or b"")), ""
     except DriveError as error:
-        return (), record["why"] or error.seen
+        return (), error.seen
 
 
 def why_not(drive: Drive, root: str | os.PathLike = "/", fio: str = "fio") -> str:
