@@ -55,7 +55,7 @@ PRESCRIBED = {
 }
 UNIT = re.compile(r"IOPS|MB/s|\bW\b|µJ|J/GB|\bms\b|µs|°C|NAND / host bytes|share of the I/Os|I/Os")
 ALONG = re.compile(
-    r"^(round|block size|queue depth|minute|IOPS|ms,|s since|one step after|GB written|drive fills|I/Os in)"
+    r"^(round|block size|queue depth|minute|IOPS|MB/s|ms,|s since|one step after|GB written|drive fills|I/Os in)"
 )
 # of each plot: the title of its panel, of its axes, how much is drawn in it, and how high its words are on the screen
 PLOTS = """[...document.querySelectorAll('figure svg.plot')].map((plot) => {
