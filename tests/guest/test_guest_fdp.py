@@ -96,7 +96,10 @@ def test_writes_go_to_the_handles_that_a_plan_names(drive):
     ).stdout.strip()
     if refused:
         pytest.skip(f"not run: {refused}")
-    done = guest.ssdrig(*PLACED, "--drive", FDP.serial, "--destroy-data", FDP.serial, "--runs", "/tmp/placed")
+    # SMART takes seconds in the guest, which a load has to outlast
+    done = guest.ssdrig(
+        *PLACED, "--set", "time=40 s", "--drive", FDP.serial, "--destroy-data", FDP.serial, "--runs", "/tmp/placed"
+    )
     assert done.exit_code == 0, str(done)
     run = done.json()["run"]
     report = guest.ssdrig("report", run, "--json").json()
