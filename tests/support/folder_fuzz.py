@@ -15,7 +15,7 @@ from drives import a_drive
 from killed_runs import DRIVE, PLAN, killed, smart, wrote
 
 from ssdrig import cli
-from ssdrig.drive import inventory
+from ssdrig.drive import inventory, placement
 from ssdrig.run import cutting, prepare, resume
 from ssdrig.runs import journal, parts
 
@@ -272,6 +272,8 @@ def stubbed(monkeypatch, found: list):
     monkeypatch.setattr(bench, "real", real)
     monkeypatch.setattr(virtual_bench, "start", virtual)
     monkeypatch.setattr(inventory, "find", drive_of)
+    # it asks the drive that was found, by its own name, with nvme
+    monkeypatch.setattr(placement, "why_not", lambda drive: "not asked here")
     monkeypatch.setattr(bench, "polled", lambda drive: {})
     monkeypatch.setattr(resume.bench, "polled", lambda drive: {})
     yield

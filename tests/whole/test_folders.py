@@ -97,6 +97,8 @@ def test_altered_folders_that_are_served_start_nothing_and_fail_no_request(tmp_p
             for method, path, said in (
                 ("HEAD", f"/api/live/{run['id']}", None),
                 ("GET", f"/api/drives/{run['id']}", None),
+                ("GET", f"/api/course/{run['id']}", None),
+                ("GET", f"/api/earlier/{run['id']}", None),
                 ("POST", f"/api/live/{run['id']}/act", {"act": "note", "text": "typed"}),
                 ("POST", f"/api/live/{run['id']}/act", {"act": "stop"}),
             ):
