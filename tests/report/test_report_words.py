@@ -91,7 +91,7 @@ def test_packed_extremes_lie_outside():
     mean[7] = least[7] = most[7] = np.nan
     packed = pack.with_extremes(mean, least, most)
     found = [decoded(packed[0]), *(decoded(one, packed[0]) for one in packed[1:])]
-    fine, short = 6 / 16376, 6 / 2047
+    fine, short = 6 / 16376, 6 / 1023
     assert found[0] == pytest.approx(mean, abs=fine, nan_ok=True)
     for values, of in zip(found[1:], (least, most), strict=True):
         assert values == pytest.approx(of, abs=short + fine, nan_ok=True)
@@ -103,8 +103,8 @@ def test_a_mean_beyond_its_extremes_stays_there():
     """It counts what lies between two seconds, too; and a second may have lost most of its samples."""
     mean, least, most = np.array([2.0, 2.0, 9.0]), np.array([1.0, 2.5, 1.0]), np.array([3.0, 4.0, 5.0])
     packed = pack.with_extremes(mean, least, most)
-    assert decoded(packed[1], packed[0]) == pytest.approx(least, abs=8 / 2047)
-    assert decoded(packed[2], packed[0]) == pytest.approx(most, abs=8 / 2047)
+    assert decoded(packed[1], packed[0]) == pytest.approx(least, abs=8 / 1023)
+    assert decoded(packed[2], packed[0]) == pytest.approx(most, abs=8 / 1023)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ssdrig.views.svg import look
 
 MISSING = 65535  # as a code of 16 bits (pack_samples.py)
 STEPS = 16_376  # of a series of numbers: a milliwatt of 4 W is four of them, a pixel of a plot some seventy
-COARSE = 8  # steps of a mean in one of its extremes, which are drawn and no more
+COARSE = 16  # steps of a mean in one of its extremes, which are drawn and no more
 BLOCK = 64  # codes that are written with the same number of bits
 WIDTH_BITS = 6
 

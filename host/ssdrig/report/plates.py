@@ -21,7 +21,7 @@ from ssdrig.views.terms import number
 WIDTH, HEIGHT, WIDE = 660, 330, 1320
 LEAST_SHARE = 1e-6  # the bottom of the axis of 1 - CDF
 CURVE_POINTS = 120
-DOTS = 1500  # of all runs together in the scatter plot
+DOTS = 1100  # of all runs together in the scatter plot
 PER_OCTAVE = 8
 HEAT_RGB = (24, 133, 204)
 HEAT_LEAST = 1e-5  # share of a column's I/O that is just seen
@@ -435,7 +435,7 @@ def _section_of(name: str, title: str, about: str, every: Sequence[Plate]) -> st
 
 
 STILL_HEIGHT = 300
-POINTS = 1500  # of all runs of a plot together
+POINTS = 1000  # of all runs of a plot together
 PANELS = {  # panel: title, series of RunData, axis, logarithmic
     "whole": ("IOPS over the load", "iops", "IOPS", True),
     "power": ("Power, mean of each second", "power_mean_W", "W", False),
