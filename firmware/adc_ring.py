@@ -28,6 +28,8 @@ ring = uctypes.bytearray_at(_address, 2 * SIZE)  # sample k: bytes 2 (k % SIZE) 
 _dma = rp2.DMA()
 
 
+FIRST = 1  # steps from the start to sample 0
+volts = None  # no voltage is converted beside the current (sar_ring.py)
 _how = [0, 0, 0]  # of the latest start: inputs, divider, the DMA channel's control word
 
 

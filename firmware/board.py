@@ -1,6 +1,7 @@
 """The one file that knows this board: pins, bus, rails, shunts. Raspberry Pi Pico or Pico 2, one sensor a rail, up to
 four. What differs from build to build comes from `board.json` on the board (`./ssdrig rig setup --build`): "build", its
-name, "rails", "switch", "sideband", "scope", "fast", as the tables below; without that file these are the board's.
+name, "rails", "switch", "sideband", "scope", "fast", "gate_supply", as the tables below; without that file these are
+the board's.
 
 A row of RAILS names its chip, the class of a driver: INA228 or INA226 with "bus": "I2C0" and its "address", or INA229
 with "bus": "SPI0" and the GPIO of its chip select, "cs". VSHUNT and VBUS at 50 us each, and "temp_us": None, are an
@@ -12,6 +13,7 @@ import sys
 from array import array
 from binascii import hexlify
 
+import alert_age
 import fits
 import i2c_fifo
 import readback
@@ -66,8 +68,13 @@ SYNC = 22  # rises with a cut
 # ADC inputs of the scope: the rail's voltage through a divider; a count is 3.3 V / 4096 times the divider: 1_611_328 nV
 # at 3.3 and 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).
 SCOPE = ({"rail": 0, "gpio": 26, "nV_per_count": 1_611_328},)
-# For a rail with an amplifier across its shunt into the ADC (fast.py): {"rail", "gpio", "nA_per_count"}
+# For a rail with an amplifier across its shunt into the ADC (fast.py): {"rail", "gpio", "nA_per_count"}. With two
+# converters of its own (sar_ring.py) "gpio" is the SDO of the current's, "volts" of the voltage's, "nV_per_count" a
+# count of that, "cs" the GPIO of their CS, whose next one is their SCLK, and "adc" their name.
 FAST = None
+PAIR = None  # the same, if it has two converters
+# An input of the ADC behind a divider of the gates' supply: {"gpio", "nV_per_count", "mV" (what it should be)}
+GATE_SUPPLY = None
 FILE, BUILD, REVISION = (
     "board.json",
     None,
@@ -98,8 +105,19 @@ def _own():
         for name in ("rail", "gpio", "nA_per_count"):
             if type(fast.get(name) if isinstance(fast, dict) else None) is not int:
                 raise ValueError("fast without " + name)
-        if not 26 <= fast["gpio"] <= 28 or fast["rail"] not in [row["rail"] for row in own["rails"]]:
+        if fast.get("volts") is not None:
+            for name in ("volts", "cs", "nV_per_count"):
+                if type(fast.get(name)) is not int:
+                    raise ValueError("fast without " + name)
+        elif not 26 <= fast["gpio"] <= 28:
             raise ValueError("fast of no rail, or no input of the ADC")
+        if fast["rail"] not in [row["rail"] for row in own["rails"]]:
+            raise ValueError("fast of no rail, or no input of the ADC")
+    gate = own.get("gate_supply")
+    if gate is not None:
+        for name in ("gpio", "nV_per_count", "mV"):
+            if type(gate.get(name) if isinstance(gate, dict) else None) is not int:
+                raise ValueError("gate_supply without " + name)
     return own
 
 
@@ -108,7 +126,8 @@ try:
     _found = _own()
     if _found:
         BUILD, REVISION, SIDEBAND = _found.get("build"), _found.get("revision"), _found.get("sideband")
-        FAST = _found.get("fast")
+        FAST, GATE_SUPPLY = _found.get("fast"), _found.get("gate_supply")
+        PAIR = FAST if FAST and FAST.get("volts") is not None else None
         RAILS, SWITCH, SCOPE = tuple(_found["rails"]), tuple(_found["switch"]), tuple(_found["scope"])
 except _WRONG_FILE as why:
     WRONG = "%s: %s" % (FILE, why)
@@ -175,6 +194,8 @@ def chips():
         lane_of.update({rail["rail"]: lane for rail, lane in zip(on_spi, lanes)})
     for lane in lane_of.values():  # its interrupt waits for those of the other bus
         lane.delay_us += fits.IRQ_us * len(on_i2c if lane.bus is not i2c else on_spi)
+    for rail in RAILS:
+        lane_of[rail["rail"]].age(alert_age.count(rail["alert"], alert_pin(rail["alert"])))
     drivers = [_driver(rail["chip"])(lane_of[rail["rail"]], rail) for rail in RAILS]
     del BUSES[:]
     of = lambda name: [chip for chip, rail in zip(drivers, RAILS) if rail["bus"] == name]

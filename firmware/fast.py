@@ -1,9 +1,10 @@
-"""The fast current channel: an amplifier across a rail's shunt, read by the ADC every 4 us (adc_ring.py).
+"""The fast current channel: an amplifier across a rail's shunt, read every 4 us by the ADC (adc_ring.py), or by a
+converter of its own with one of the rail's voltage beside it (sar_ring.py, a row with "volts").
 
-The ADC makes too much for USB, so it is reduced here: for each INTERVAL samples their sum, and the highest
-sum of any WIDTH samples in a row (100 us), which ends in it, with its place. Each goes out as one F frame. Samples
-that were not read before the ring wrapped are counted; so are those of a frame without room. While
-the scope has the ADC there are none. Nothing here allocates except the first `turn` after it.
+That is too much for USB, so it is reduced here: for each INTERVAL samples their sum, and the highest sum of any WIDTH
+samples in a row (100 us), which ends in it, with its place and the sum of the voltage's samples beside them. Each goes
+out as one F frame. Samples that were not read before the ring wrapped are counted; so are those of a frame without
+room. While the scope has the converters there are none. Nothing here allocates except the first `turn` after it.
 """
 
 from array import array
@@ -25,7 +26,8 @@ _WORTH = const(500)  # at least
 _SIZE = const(8192)  # adc_ring.SIZE
 _MASK = const(8191)
 _ROOM = const(7000)  # samples that may wait: what the ADC writes during a look must not reach them
-_LONGEST = const(67_108_864)  # samples after which the ring starts over: four and a half minutes
+_LONGEST = const(67_108_864)  # samples that are counted on: four and a half minutes, which ticks can date
+_LAST = const(268_000_000)  # samples after which the ring starts over, before the DMA has counted to its end: 18 min
 # Words of the state:
 _AT = const(0)  # the next sample
 _RUN = const(1)  # sum of the latest WIDTH
@@ -118,7 +120,12 @@ class Fast:
         self.frame = bytearray(wire.F_END + 4)
         self.frame[0] = wire.FAST
         self.frame[wire.F_RAIL], self.frame[wire.F_CHANNEL] = row["rail"], row["gpio"]
-        self.running, self.limited = False, 0
+        self.running, self.limited, self.beside = False, 0, 0
+        self.source, self.how = adc_ring, (self.gpios, RATE)
+        if row.get("volts") is not None:
+            import sar_ring  # 64 KiB
+
+            self.source, self.how = sar_ring, (row,)
         self.go()
 
     def describe(self):
@@ -132,19 +139,21 @@ class Fast:
 
     def stop(self):
         if self.running:
-            adc_ring.stop()
+            self.source.stop()
             self.running = False
 
     def turn(self):
-        """Call on every pass of the main loop while the ADC is free."""
+        """Call on every pass of the main loop while the converters are free."""
+        source = self.source
         if not self.running:
-            self.tick = adc_ring.start(self.gpios, RATE)
+            self.tick = source.start(*self.how)
             self.running = True
+            self.base = 0  # samples before the one that is counted as 0
             self._resume(0)
             return
         state = self.state
         at = state[_AT]
-        n = adc_ring.count() - at
+        n = source.count() - self.base - at
         if not at:
             if n >= _WIDTH:
                 self._resume(_WIDTH)
@@ -155,33 +164,50 @@ class Fast:
                 add(self.lost, at - state[_FIRST])
             n -= _WIDTH
             add(self.lost, n)
-            if at + n > _LONGEST:
+            if n >= _LONGEST or self.base + at + n > _LAST:
                 self._anew(at + n)
             else:
                 self._resume(at + n)
+                self._rebase()
         elif n >= _WORTH:
             first = state[_FIRST]
             n = min(n // _WIDTH * _WIDTH, _PIECE, first + _INTERVAL - at)
-            ring = adc_ring.ring
+            ring = source.ring
             scan(ring, state[_RUN], state[_BEST], ring, n, state)
             if state[_WHERE] >= at:
                 self.limited = limited(ring, state[_WHERE] + 1)
+                if source.volts is not None:
+                    self.beside = window(source.volts, state[_WHERE] + 1)
             if at + n == first + _INTERVAL:
                 self._close()
-                if at > _LONGEST:
+                if self.base + at > _LAST:
                     self._anew(state[_AT])
+                else:
+                    self._rebase()
 
     def _anew(self, at):
         """Restart the ring: samples from `at` on are lost."""
-        add(self.lost, adc_ring.count() - at)
-        self.tick = adc_ring.again()
+        add(self.lost, self.source.count() - self.base - at)
+        self.tick, self.base = self.source.again(), 0
         self._resume(0)
+
+    def _rebase(self):
+        """Count on from a later sample 0 when the interval begins far from it; the ring's places stay."""
+        state = self.state
+        at = state[_AT]
+        if at <= _LONGEST:
+            return
+        at -= at & _MASK
+        self.base += at
+        self.tick = ticks_add(self.tick, _STEP_us * at)
+        state[_AT] -= at
+        state[_FIRST] -= at
 
     def _resume(self, at):
         """Go on with sample `at`, before which WIDTH others lie, if it is not the first."""
         state = self.state
         state[_AT] = state[_FIRST] = at
-        state[_RUN] = window(adc_ring.ring, at) if at else 0
+        state[_RUN] = window(self.source.ring, at) if at else 0
         state[_TOTAL] = 0
         state[_BEST] = -1
 
@@ -192,13 +218,14 @@ class Fast:
         if not n:
             return
         put32(frame, wire.F_NUMBER, self.number)
-        self.clock.put(frame, wire.F_T0, ticks_add(self.tick, _STEP_us * (first + 1)))
+        self.clock.put(frame, wire.F_T0, ticks_add(self.tick, _STEP_us * (first + self.source.FIRST)))
         put32(frame, wire.F_N, n)
         put32(frame, wire.F_SUM, state[_TOTAL])
         put32(frame, wire.F_PEAK, state[_BEST])
         put32(frame, wire.F_AT, state[_WHERE] - first)
         frame[wire.F_LIMITED] = self.limited
         put_counter(frame, wire.F_LOST, self.lost)
+        put32(frame, wire.F_VOLTS, self.beside)
         if not self.link.put(frame, wire.F_END):
             add(self.lost, n)
         self.number += 1

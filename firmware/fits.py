@@ -7,6 +7,12 @@ OWN_us = 25  # that a stamp may be late on its own: 18 were seen
 # then three rails at 1031/s give up one sample in 10 000, whose reading begins in the last 30 us that it may. Two
 # rare things must meet for a value of the next conversion: such a reading, and a stamp later than this.
 BESIDE_us = 20
+# By how much a stamp may be off where a state machine counts the age of its edge (alert_age.py): a tick of the timer
+# before, and one after it with the cycles between the two readings. 2.9 were seen
+AGED_us = 4
+# What flash makes of it where none does: the emulated flash of the figures here never waits. With waits 176 were seen
+# instead of 85 (tests/whole/test_emulated_stamps.py)
+FLASH = 3
 IRQ_us = 50  # for each on the other bus: a conversion's interrupt. 112 were seen next to an INA229
 # That a rail takes the main loop from a conversion to its sample, and to open the switch. A full S frame takes 1.0 ms,
 # the USB stack 0.3, and conversions meanwhile wait for the next round, which takes 1: 2.2 ms were seen at 4273/s
@@ -49,12 +55,15 @@ def shortest(conversion_us):
     return conversion_us * 199 // 200
 
 
-def late_us(period_us, shunt_us, sample_us, soon_us, begin_us, delay_us):
+def late_us(period_us, shunt_us, sample_us, soon_us, begin_us, delay_us, stamp_us):
     """How late after its stamp a reading may begin, so that its values belong to one conversion; None: it cannot be
-    read in time, or losses between two stamps would be miscounted. Times by a fast oscillator: `shortest`."""
+    read in time, or losses between two stamps would be miscounted. delay_us: by how much its interrupt may be late;
+    stamp_us: its stamp. Times by a fast oscillator: `shortest`."""
     # a temperature that is converted before the shunt voltage only gives more time
-    late_us = min(period_us - sample_us, shunt_us - soon_us) - delay_us
-    return None if late_us < begin_us or 2 * delay_us > period_us else late_us
+    last_us = min(period_us - sample_us, shunt_us - soon_us)
+    if last_us - max(delay_us, stamp_us) < begin_us or 2 * delay_us > period_us:
+        return None
+    return last_us - stamp_us
 
 
 def claimed(sample_us, period_us):

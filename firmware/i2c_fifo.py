@@ -69,20 +69,27 @@ _WANT = const(3)
 _ERROR = const(4)
 _LATE = const(5)
 _SPURIOUS = const(16)
-_ADDRESS = const(17)
-_STAMP = const(18)  # of the last edge
-_SCRIPT = const(19)  # two of: number of commands, of bytes to come, 16 commands
-_FULL = const(55)  # nothing is kept until half of the ring is free: each gap costs the main loop time
-_EVERY = const(56)  # us from one conversion to the next, of a fast chip
-_ALERT = const(57)  # bit of the GPIO
-_SLOTS = const(58)
+_AGE = const(17)
+_INSTR = const(18)
+_RXF = const(19)
+_PER = const(20)
+_ADDRESS = const(21)
+_STAMP = const(22)  # of the last edge
+_SCRIPT = const(23)  # two of: number of commands, of bytes to come, 16 commands
+_FULL = const(59)  # nothing is kept until half of the ring is free: each gap costs the main loop time
+_EVERY = const(60)  # us from one conversion to the next, of a fast chip
+_ALERT = const(61)  # bit of the GPIO
+_SLOTS = const(62)
 _RING = const(64)  # slots of 8 words
 _TXF = const(4)  # of oneshot.py
 _SOON_us = const(12)  # the least that is worth an alarm
 _LEAD_us = const(35)  # from the alarm to the first look at the block
 _SPIN = const(40)  # such looks, some 60 us
-_SIZE = const(570)
+_SIZE = const(574)
 ROOM = _LANE, _SIZE  # words of `mem`: of the bus, and of each lane
+
+_PUSH_X = const(0x4020)  # in(x, 32), which pushes (alert_age.py)
+_OLDEST = const(0x80000)  # counts: 8 ms
 
 ETIMEDOUT = 110
 _PATIENCE_us = const(5000)
@@ -92,7 +99,7 @@ _QUIET_us = const(300)  # and are followed by the next edge by then
 
 @micropython.viper
 def edge(mem: ptr32, lane: int, stamp: int) -> int:
-    """Interrupt: lane's conversion is ready. 1 if `step` shall follow, 0 if the main loop will do it."""
+    """Interrupt, at `stamp`: lane's conversion is ready. 1 if `step` shall follow, 0 if the main loop will do it."""
     at = _LANE + lane * _SIZE
     kind = int(mem[_KIND])
     if int(mem[_RUNNING]) == lane and kind > 0:
@@ -103,6 +110,15 @@ def edge(mem: ptr32, lane: int, stamp: int) -> int:
     if int(sio[_GPIO_IN]) & int(mem[at + _ALERT]):  # a conversion would hold it low until it is read
         mem[at + _SPURIOUS] = int(mem[at + _SPURIOUS]) + 1
         return 0
+    timer = ptr32(int(mem[_TIMER]) << 14)
+    page = int(mem[at + _AGE])
+    if page:
+        pio = ptr32(page << 14)
+        stamp = int(timer[_TIMERAWL]) & 0x3FFFFFFF
+        pio[int(mem[at + _INSTR])] = _PUSH_X
+        age = (-1 - int(pio[int(mem[at + _RXF])])) & 0x3FFFFFFF
+        if age < _OLDEST:  # else the machine has seen no edge
+            stamp = (stamp - ((age * int(mem[at + _PER])) >> 16)) & 0x3FFFFFFF
     mem[at + _STAMP] = stamp
     want = int(mem[at + _WANT])
     mem[at + _PENDING] = want

@@ -29,7 +29,12 @@ _MOST_A = const(13)  # raw limits of the rail (protect.py), and
 _MOST_V = const(14)
 _ABOVE = const(15)  # whether a moved sample was above one
 _SPURIOUS = const(16)  # falling edges with which ALERT was not low: interference
-# from 17 on: the bus' own
+# How long ALERT has been low (alert_age.py):
+_AGE = const(17)  # page of the block that counts it; 0: none does
+_INSTR = const(18)  # its word for an instruction, and
+_RXF = const(19)  # for the count
+_PER = const(20)  # us * 2**16 of a count
+# from 21 on: the bus' own
 _MOST_FREED = 4  # edges in a row that may be lost
 
 SAMPLE, EXTRA, BOTH, TORN = 1, 2, 3, 4  # BOTH is only asked for: SAMPLE, then EXTRA
@@ -108,8 +113,8 @@ def drain(mem: ptr32, at: int, frame: ptr8, to: int, last: int, widest: int, mos
 class Lane:
     """One chip on its bus. Each bus' class adds, for a sampler:
 
-    delay_us, BEGIN_us, SOON_us  by how much a stamp may be late; from the stamp to the script's begin; from there until
-                                 what the next shunt conversion replaces has been taken
+    delay_us, BEGIN_us, SOON_us  by how much an interrupt may be late; from there to the script's begin; from there
+                                 until what the next shunt conversion replaces has been taken
     script(kind, reads)          what SAMPLE, or EXTRA, reads: (register, bytes) in order. Returns the us that it takes
     beside(sample_us, extra_us, shunt_us, period_us)  whether EXTRA fits between two conversions after SAMPLE
     ask()                        run EXTRA with SAMPLE at one of the next edges
@@ -118,6 +123,8 @@ class Lane:
 
     The lane's state begins at mem[base] of the bus, its ring of `slots` slots at mem[ring]; `at` is what the bus knows
     it by."""
+
+    delay_us = 0
 
     def __init__(self, bus, at, base, ring, slots):
         self.bus = bus
@@ -132,6 +139,16 @@ class Lane:
         self.flags = self.stamp = self.dropped = self.unseen = 0
         self.freed = self.heard = 0
         self.two = bytearray(2)
+
+    def age(self, counter):
+        """Stamps go by the age of their edge. counter: what alert_age.count returns; None: by the interrupt."""
+        at = self.base + _AGE
+        for k in range(4):
+            self.mem[at + k] = counter[k] if counter else 0
+
+    def stamp_us(self):
+        """By how much a stamp may be off."""
+        return fits.AGED_us if self.mem[self.base + _AGE] else fits.FLASH * self.delay_us
 
     def plain(self, bits, care, ready):
         """What `drain` takes for plain: the chip's values have 20 or 16 bits, its flags & care are `ready`."""

@@ -50,7 +50,7 @@ class Rig:
         self.link = link or Link()
         self.samplers = [Sampler(rail, chip, self.link, self.clock) for rail, chip in zip(board.RAILS, board.chips())]
         self.switch = Switch(board.SWITCH, board.SIDEBAND, board.SYNC, self.samplers, self.link, self.clock)
-        self.scope = self.switch.scope = Scope(board.SCOPE, self.link, self.clock)
+        self.scope = self.switch.scope = Scope(board.SCOPE, self.link, self.clock, board.PAIR, board.GATE_SUPPLY)
         self.fast = Fast(board.FAST, self.link, self.clock) if board.FAST else None
         self.streaming = False
         self.about = None  # of H, while nothing of it changes
@@ -99,8 +99,10 @@ class Rig:
             "revision": board.REVISION,
             "buses": board.BUSES,
             "rails": rails,
+            "stamp_ns": 1000 * max([sampler.lane.stamp_us() for sampler in self.samplers]),
             "scope": self.scope.describe(),
             "fast": self.fast.describe() if self.fast else None,
+            "gate_supply": board.GATE_SUPPLY,
         }
         return json.dumps(about, separators=(",", ":"))[1:]
 

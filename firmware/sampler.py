@@ -1,8 +1,9 @@
 """One rail: each conversion of its sensor becomes a sample, stamped at conversion ready, counted, and framed.
 
-The ALERT edge is stamped by an interrupt, which also starts the reading of the values; a lane (lane.py) hands
-them over. Unused readings are counted from the time that passed: conversions come at a fixed period, which is
-learned from the conversions themselves because the chip's oscillator is off by up to half a percent.
+The interrupt of the ALERT edge stamps it, less the age that a state machine has counted (alert_age.py), and starts the
+reading of the values; a lane (lane.py) hands them over. Unused readings are counted from the time that passed:
+conversions come at a fixed period, which is learned from the conversions themselves because the chip's oscillator is
+off by up to half a percent.
 Between `go` and `stop` nothing here allocates.
 """
 
@@ -72,7 +73,8 @@ class Sampler:
         period_us = fits.shortest(chip.conversion_us)
         sample_us = lane.script(SAMPLE, chip.SAMPLE)
         shunt_us = fits.shortest(chip.shunt_us)
-        self.late_us = fits.late_us(period_us, shunt_us, sample_us, lane.SOON_us, lane.BEGIN_us, lane.delay_us)
+        late = lane.delay_us, lane.stamp_us()
+        self.late_us = fits.late_us(period_us, shunt_us, sample_us, lane.SOON_us, lane.BEGIN_us, *late)
         if self.late_us is None:
             raise ValueError("rail %d: conversions of %d us are too short" % (self.rail["rail"], chip.conversion_us))
         lane.claim(sample_us, period_us)

@@ -1,5 +1,6 @@
 """The scope: the voltage of one rail or several, 500 kS/s together, around a cut, by the ADC (adc_ring.py), sent in W
-frames when there is room. A round is a sample of each input."""
+frames when there is room. A round is a sample of each input. Of a rail with two converters of its own (sar_ring.py)
+voltage and current, 250 kS/s each."""
 
 import adc_ring
 import wire
@@ -10,6 +11,8 @@ from time import ticks_diff, ticks_us
 
 _PIECE = const(100)  # samples in a W frame
 _ROOM = const(1500)  # bytes of the link's queue that the samples of the sensors keep
+PAIR_RATE = 250_000
+NO_RAIL = const(255)  # in W frames of the gates' supply
 RATES = (500_000, 250_000, 100_000, 10_000, 2_000)
 MARGIN = const(512)  # samples that the ring may run on before it is stopped
 LONGEST_us = 500_000_000
@@ -21,9 +24,14 @@ _SENDING = const(2)
 class Scope:
     """Idle, running (the ADC fills its ring), or sending the picture of one event."""
 
-    def __init__(self, rows, link, clock):
-        """rows: board.SCOPE."""
+    def __init__(self, rows, link, clock, pair=None, gate_supply=None):
+        """rows: board.SCOPE. pair, gate_supply: board.PAIR, board.GATE_SUPPLY."""
         self.rails = {row["gpio"]: row["rail"] for row in rows}
+        if gate_supply:
+            self.rails[gate_supply["gpio"]] = NO_RAIL
+        self.pair = pair
+        if pair:
+            self.rails[pair["volts"]] = self.rails[pair["gpio"]] = pair["rail"]
         self.rows = rows
         self.link, self.clock = link, clock
         self.state = _IDLE
@@ -47,7 +55,11 @@ class Scope:
                 raise Refused("gpio must be one of %s, or a list of some" % list(self.rails))
         if number(how["rate"], RATES[-1], RATES[0], "rate") not in RATES or how["trigger"] not in ("cut", "now"):
             raise Refused("rate must be one of %s, trigger cut or now" % list(RATES))
-        most = (adc_ring.SIZE - MARGIN) // len(gpios)
+        own = [gpio for gpio in gpios if self.pair and gpio in (self.pair["volts"], self.pair["gpio"])]
+        if own and (len(own) < len(gpios) or how["rate"] != PAIR_RATE * len(gpios)):
+            raise Refused("the two converters are asked alone, at %d each" % PAIR_RATE)
+        self.inputs = 1 if own else len(gpios)  # in a ring
+        most = (adc_ring.SIZE - MARGIN) // self.inputs
         before = number(how["before"], 0, adc_ring.SIZE, "before")
         after = number(how["after"], 1, adc_ring.SIZE, "after")
         if before + after > most:
@@ -56,7 +68,14 @@ class Scope:
         self.before, self.after, self.gpios = before, after, sorted(gpios)
         self.step_ns = 1_000_000_000 // how["rate"]
         self.dt_ns = self.step_ns * len(gpios)  # of a round
-        self.started = self.stop_at = adc_ring.start(self.gpios, how["rate"])
+        if own:
+            import sar_ring
+
+            self.source = sar_ring
+            self.started = self.stop_at = sar_ring.start(self.pair)
+        else:
+            self.source = adc_ring
+            self.started = self.stop_at = adc_ring.start(self.gpios, how["rate"])
         self.start_us = self.now_us() - ticks_diff(self.clock.ticks, self.started)
         self.waiting = how["trigger"] == "cut"
         self.state = _RUNNING
@@ -74,7 +93,7 @@ class Scope:
     def release(self):
         """Stop and forget."""
         if self.state == _RUNNING:
-            adc_ring.stop()
+            self.source.stop()
         self.state = _IDLE
 
     def turn(self):
@@ -89,7 +108,7 @@ class Scope:
             if ticks_diff(now, self.started) > LONGEST_us:
                 self.release()
         elif ticks_diff(now, self.stop_at) >= 0:
-            n, inputs = adc_ring.stop(), len(self.gpios)
+            n, inputs = self.source.stop(), self.inputs
             self.at = self.first = max(0, self.index - self.before, (n - adc_ring.SIZE + inputs - 1) // inputs)
             self.end = min(n // inputs, self.index + self.after)
             self.channel = 0
@@ -104,13 +123,15 @@ class Scope:
             if self.channel == len(self.gpios):
                 self.state = _IDLE
             return
-        frame, ring = self.frame, adc_ring.ring
-        inputs, gpio = len(self.gpios), self.gpios[self.channel]
-        sample = self.at * inputs + self.channel
+        frame, ring = self.frame, self.source.ring
+        inputs, gpio = self.inputs, self.gpios[self.channel]
+        sample = self.at * inputs + (self.channel if inputs > 1 else 0)
+        if self.pair and gpio == self.pair["volts"]:
+            ring = self.source.volts
         frame[0] = wire.WAVEFORM
         frame[wire.W_RAIL], frame[wire.W_CHANNEL] = self.rails[gpio], gpio
         put32(frame, wire.W_NUMBER, self.at - self.first)
-        t_us = self.start_us + (sample + 1) * self.step_ns // 1000
+        t_us = self.start_us + (sample + self.source.FIRST) * self.step_ns * len(self.gpios) // inputs // 1000
         put32(frame, wire.W_T0, t_us & 0x3FFFFFFF | (t_us >> 30 & 3) << 30)
         put32(frame, wire.W_T0 + 4, t_us >> 32)
         put32(frame, wire.W_STEP, self.dt_ns)

@@ -52,16 +52,23 @@ _WANT = const(3)
 _ERROR = const(4)
 _LATE = const(5)
 _SPURIOUS = const(16)
-_CS = const(17)  # bit of the GPIO
-_ALERT = const(18)
-_NOTED = const(19)  # stamp of the edge that waits
+_AGE = const(17)
+_INSTR = const(18)
+_RXF = const(19)
+_PER = const(20)
+_CS = const(21)  # bit of the GPIO
+_ALERT = const(22)
+_NOTED = const(23)  # stamp of the edge that waits
 # two of: number of frames, 7 times first byte, number of bytes after it, 0: for SAMPLE, 1: for EXTRA
-_SCRIPT = const(20)
-_FULL = const(64)  # nothing is kept until half of the ring is free: each gap costs the main loop time
-_SLOTS = const(65)
+_SCRIPT = const(24)
+_FULL = const(68)  # nothing is kept until half of the ring is free: each gap costs the main loop time
+_SLOTS = const(69)
 _RING = const(256)  # slots of 8 words: 25 ms of 10 000 samples/s
-_SIZE = const(2113)
+_SIZE = const(2117)
 ROOM = _LANE, _SIZE  # words of `mem`: of the bus, and of each lane
+
+_PUSH_X = const(0x4020)  # in(x, 32), which pushes (alert_age.py)
+_OLDEST = const(0x80000)  # counts: 8 ms
 
 EIO = 5
 _PATIENCE = const(10_000)  # turns of a waiting loop: a block that is switched off
@@ -79,15 +86,24 @@ def edge(mem: ptr32, at: int, noted: int):
         if int(mem[at + _PENDING]) == 0:
             return
         stamp = int(mem[at + _NOTED])
-        if (now - stamp) & 0x3FFFFFFF > int(mem[at + _LATE]):
-            torn = 4
     elif int(sio[_GPIO_IN]) & int(mem[at + _ALERT]):  # a conversion would hold it low until it is read
         mem[at + _SPURIOUS] = int(mem[at + _SPURIOUS]) + 1
         return
-    elif int(mem[_LOCK]):
-        mem[at + _NOTED] = stamp
-        mem[at + _PENDING] = 1
-        return
+    else:
+        page = int(mem[at + _AGE])
+        if page:
+            pio = ptr32(page << 14)
+            stamp = int(timer[_TIMERAWL]) & 0x3FFFFFFF
+            pio[int(mem[at + _INSTR])] = _PUSH_X
+            age = (-1 - int(pio[int(mem[at + _RXF])])) & 0x3FFFFFFF
+            if age < _OLDEST:  # else the machine has seen no edge
+                stamp = (stamp - ((age * int(mem[at + _PER])) >> 16)) & 0x3FFFFFFF
+        if int(mem[_LOCK]):
+            mem[at + _NOTED] = stamp
+            mem[at + _PENDING] = 1
+            return
+    if (now - stamp) & 0x3FFFFFFF > int(mem[at + _LATE]):
+        torn = 4
     mem[at + _PENDING] = 0
     spi = ptr32(int(mem[_PAGE]) << 14)
     cs = int(mem[at + _CS])

@@ -14,7 +14,7 @@
                          W  waveform rail u8 | channel u8 | first u32 | t0_us u64 | dt_ns u32 | n u8 | n * u16
                          T  trip     JSON, see below: a rail passed its limits and was opened
                          F  fast     rail u8 | channel u8 | number u32 | t0_us u64 | n u32 | sum u32 | peak u32
-                                     | at u32 | limited u8 | lost u32
+                                     | at u32 | limited u8 | lost u32 | volts u32
                          N  no       JSON {"command": letter, "why": text}: a command was refused, nothing was done
     host -> rig          h  hello    empty: the rig answers H
                          g  go       empty: streaming starts (and sample index and accumulators restart at 0)
@@ -51,7 +51,8 @@ whose configuration converts no temperature. "config" is the id that S and E fra
 "buses" is [{"bus", "Hz" (of its clock), "asked_Hz" (that it should have), "read_backs", "errors"}]: when the board
 starts it writes registers of the sensors and reads them back, at 1 MHz, and at 400 kHz if that is wrong. A rail's
 "die_mC" is the temperature of its sensor then (null: it has none, or no answer), "protect" its limits or null.
-"revision" is what board.json states of the printed board, or null.
+"revision" is what board.json states of the printed board, or null. "stamp_ns" is by how much a sample's stamp may miss
+the end of its conversion.
 A rail has "bus", "calibration" and "shunt_tolerance_ppm", too (calibration: null or the object that
 `k` stored; its content, all integers and text, is defined in the host's calibration.py), if its build has it
 "shunt_emf_nV_per_C" and "amplifier_nA" (0 to that flows through the shunt into the fast channel), and H has "serial"
@@ -64,10 +65,16 @@ holds `before` samples before the event (fewer if it was too early) and `after`.
 
 The fast current channel. "fast" of H is null or absent, or {"rail", "gpio", "nA_per_count", "step_ns", "width",
 "interval", "limit"}: an amplifier across that rail's shunt, read by the ADC each step_ns while the stream runs and the
-scope does not. An F frame has of n samples in a row (`interval` of them; fewer before a break), the first of them at
-t0_us, the `sum` of their counts, and the highest sum of `width` in a row that ends among them, `peak`: it ends with
-sample `at` of these n, and `limited` of its samples are at `limit` or above, where the amplifier ends. The next frame
-goes on where the last one ended unless t0_us differs. `lost`: samples since `go` that were not read in time.
+scope does not. With "adc" (the name of a converter), "volts" (a GPIO, as "gpio" is the current's) and "nV_per_count"
+the rail's voltage is converted in the same moments. An F frame has of n samples in a row (`interval` of them; fewer
+before a break), the first of them at t0_us, the `sum` of their counts, and the highest sum of `width` in a row that
+ends among them, `peak`: it ends with sample `at` of these n, and `limited` of its samples are at `limit` or above,
+where the amplifier ends. The next frame goes on where the last one ended unless t0_us differs. `lost`: samples since
+`go` that were not read in time. `volts`: the sum of the voltage's counts beside those of `peak`; 0 without "volts". `s`
+takes "volts" and "gpio" too, at 250 kS/s each: W frames of "gpio" are then counts of current.
+
+The gates' supply. "gate_supply" of H is null or absent, or {"gpio", "nV_per_count", "mV" (what it should be)}: `s`
+takes that "gpio" too; its W frames have rail 255.
 
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
     {"token", "rails": [..], "profile", "when", "off_ms", "residual_mV", "residual_ms"} and the profile's own fields.
@@ -124,7 +131,7 @@ ENERGY_BODY = "<BBIQ5s5shH"  # rail, config, index, t_us, energy, charge, die_te
 PONG_BODY = "<IQI"  # token, t_us, held_us
 ARMED_BODY = "<II"  # token, valid_ms
 WAVEFORM_HEAD = "<BBIQIB"  # rail, channel, first, t0_us, dt_ns, n
-FAST_BODY = "<BBIQIIIIBI"  # rail, channel, number, t0_us, n, sum, peak, at, limited, lost
+FAST_BODY = "<BBIQIIIIBII"  # rail, channel, number, t0_us, n, sum, peak, at, limited, lost, volts
 
 
 def _places(body):
@@ -146,7 +153,7 @@ E_RAIL, E_CONFIG, E_INDEX, E_T, E_ENERGY, E_CHARGE, E_TEMP, E_DIAG, E_END = _pla
 P_TOKEN, P_T, P_HELD, P_END = _places(PONG_BODY)
 A_TOKEN, A_VALID, A_END = _places(ARMED_BODY)
 W_RAIL, W_CHANNEL, W_NUMBER, W_T0, W_STEP, W_N, W_FIRST = _places(WAVEFORM_HEAD)
-F_RAIL, F_CHANNEL, F_NUMBER, F_T0, F_N, F_SUM, F_PEAK, F_AT, F_LIMITED, F_LOST, F_END = _places(FAST_BODY)
+F_RAIL, F_CHANNEL, F_NUMBER, F_T0, F_N, F_SUM, F_PEAK, F_AT, F_LIMITED, F_LOST, F_VOLTS, F_END = _places(FAST_BODY)
 MAX_SAMPLES = 50
 MAX_COMMAND = 1024  # longest encoded frame from the host, delimiter included
 MAX_FRAME = 5120  # longest encoded frame, delimiter included: H of four calibrated rails with their switches

@@ -19,6 +19,7 @@ from ssdrig.base.errors import RigError
 from ssdrig.base.progress import Progress
 from ssdrig.commands.rig_doctor import carried_out
 from ssdrig.meter import chips
+from ssdrig.rig import builds
 from ssdrig.virtual import cable
 from ssdrig.virtual.flash import feed
 
@@ -41,6 +42,12 @@ def rig_with(first: dict | None = None, second: dict | None = None, **more) -> d
     return {**BARE, "rail": rail, "rails": [{**TWELVE, "true": second or {}}], **more}
 
 
+def gate_supply(volts: float) -> dict:
+    """The gates' supply at the third input of the ADC, as it is."""
+    row = builds.with_gate_supply(builds.read("two_rails"), "28")["gate_supply"]
+    return {**row, "true": {"mV": round(1000 * volts)}}
+
+
 FAULTS = {
     "5 V: series switch open": rig_with({"switch": "series open"}),
     "5 V: series switch short": rig_with({"switch": "series short"}),
@@ -53,6 +60,7 @@ FAULTS = {
     "12 V: crowbar's switch open, or its resistor or fuse": rig_with(None, {"switch": "crowbar open"}),
     "12 V: crowbar's switch short": rig_with(None, {"switch": "crowbar short"}),
     "gate supply dead": rig_with({"switch": "series open"}, {"switch": "series open"}),
+    "gate supply at 20 V": rig_with(gate_supply=gate_supply(20.0)),
     "gates exchanged": rig_with(exchanged=["gates"]),
     "inputs of the scope exchanged": rig_with(exchanged=["scope"]),
     "sensors exchanged": rig_with({"address": 0x41}, {"address": 0x40}),
@@ -101,6 +109,7 @@ def sound(dice: Random) -> dict:
         "bulk_uF": dice.uniform(0.004, 0.010),
         "supply_V": 5.0 * dice.uniform(0.965, 1.045),
         "ohm": OHM * dice.uniform(0.96, 1.04),
+        "gate_supply": gate_supply(24.0 * dice.uniform(0.97, 1.03)),
     }
     true = [
         {

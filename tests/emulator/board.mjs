@@ -1,11 +1,11 @@
 // A Raspberry Pi Pico with real MicroPython: the RP2040 of rp2040js with what that lacks (rom.mjs, usb.mjs) and sensors on I2C0 or SPI0.
 //
-//   node board.mjs NODE_MODULES FIRMWARE.uf2 [SENSORS [GPIOS [FILES]]]
+//   node board.mjs NODE_MODULES FIRMWARE.uf2 [SENSORS [GPIOS [FILES [WAIT]]]]
 //
 // NODE_MODULES: the folder that has rp2040js. SENSORS: JSON, [{"address", "alert" (GPIO), "fast_ppm"}], INA228s; with "cs" (GPIO)
 // an INA229; with "pulses", {"every_us", "low_us": [..]}, something else pulls ALERT low so often, for so long in turn. GPIOS: JSON, outputs that are recorded. FILES: an image of the board's file system (files.py), which ends with the flash.
 // stdin and stdout are the board's USB serial port. When stdin ends the board is switched off and a report is written to stderr, JSON.
-// An instruction takes the cycles that rp2040js counts; flash answers without wait states, as if its cache always hit.
+// An instruction takes the cycles that rp2040js counts. WAIT: cycles more for each line of flash that is not in the cache (fast.mjs); 0: none.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
@@ -17,7 +17,7 @@ import { stepped, Stepper } from './pio.mjs';
 import { install } from './rom.mjs';
 import { Host } from './usb.mjs';
 
-const [modules, uf2, sensorsText = '[{"address": 64, "alert": 6}]', gpiosText = '[]', files = ''] = process.argv.slice(2);
+const [modules, uf2, sensorsText = '[{"address": 64, "alert": 6}]', gpiosText = '[]', files = '', wait = '0'] = process.argv.slice(2);
 const { RP2040, USBCDC, GPIOPinState, ConsoleLogger, LogLevel } = createRequire(join(resolve(modules), 'x.js'))('rp2040js');
 const FLASH_BYTES = 2 << 20; // of a Pico
 const SLICE_ns = 1_000_000; // of emulated time between two looks at stdin
@@ -43,7 +43,7 @@ if (files) {
   const image = readFileSync(files);
   mcu.flash.set(image, FLASH_BYTES - image.length);
 }
-hurry(mcu);
+hurry(mcu, Number(wait));
 core.SP = 0x20041f00;
 core.LR = 0; // the second stage of the boot then starts the program
 core.PC = 0x10000000;
@@ -53,7 +53,10 @@ const chips = JSON.parse(sensorsText).map(({ address, alert, fast_ppm, cs, pulse
   let [level, chips, pulled] = [true, true, false];
   pin.setInputValue(true);
   const settle = () => {
-    if ((chips && !pulled) !== level) pin.setInputValue((level = !level));
+    if ((chips && !pulled) === level) return;
+    for (const stepper of steppers) stepper.to(cycle()); // machines that look at the pin
+    mcu.due[0] = NOW;
+    pin.setInputValue((level = !level));
   };
   const drive = (up) => {
     chips = up;
@@ -109,6 +112,13 @@ dma.writeUint32 = (offset, value) => ((mcu.due[0] = NOW), write(offset, value));
 const fed = () => !mcu.pio[0].stopped && dma.channels.some((channel) => channel.active); // a ramp: DMA sends in the cycle in which a machine asks
 
 function advance(n) {
+  const begun = clock.nanosCounter;
+  while ((clock.nextAlarm?.nanos ?? Infinity) < begun) { // flash made the core pass it
+    clock.nanosCounter = clock.nextAlarm.nanos;
+    for (const stepper of steppers) stepper.to(Math.ceil(cycle()));
+    clock.tick(0);
+  }
+  clock.nanosCounter = begun;
   const least = n > 1 && fed() ? 1 : n;
   for (; n > 0; n -= least) {
     for (const stepper of steppers) stepper.to(cycle() + least);

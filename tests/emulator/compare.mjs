@@ -98,9 +98,14 @@ for (let k = 0; k < 200; k++) {
 }
 
 // Programs whose counts, queues and delays meet in every way: two blocks with the same, and one takes its cycles at once
-const PULL = 0x80a0, X_FROM_OSR = 0xa027, IRQ = 0xc010, NOP = 0xa042, SET_PINS = 0xe000, OUT_X = 0x6020, OUT_PINS = 0x6001, WAIT_IRQ = 0x20c3;
+const PULL = 0x80a0, X_FROM_OSR = 0xa027, IRQ = 0xc010, NOP = 0xa042, SET_PINS = 0xe000, OUT_X = 0x6020, OUT_PINS = 0x6001, WAIT_IRQ = 0x20c3, WAIT_PIN = 0x2020, JMP_PIN = 0x00c0, HIGH = 0x80;
 function programs() {
-  const counts = Array.from({ length: 32 }, (_, at) => [PULL, X_FROM_OSR, COUNT | at, IRQ | (chance(8) << 8), NOP | (chance(8) << 8), SET_PINS | chance(2), OUT_X | 16, OUT_PINS, WAIT_IRQ][chance(9)]);
+  const counts = Array.from({ length: 32 }, (_, at) => [PULL, X_FROM_OSR, COUNT | at, IRQ | (chance(8) << 8), NOP | (chance(8) << 8), SET_PINS | chance(2), OUT_X | 16, OUT_PINS, WAIT_IRQ, WAIT_PIN | (HIGH * chance(2))][chance(10)]);
+  for (let k = 0; k < 4; k++) {
+    const at = chance(31);
+    counts[at] = JMP_PIN | chance(32);
+    counts[at + 1] = COUNT | at; // while the pin is low
+  }
   const machines = Array.from({ length: 4 }, () => ({ enabled: chance(4) > 0, x: [0, 1, chance(50), chance(5000)][chance(4)], pc: chance(32), pull: chance(2), side: chance(6) === 0 }));
   return [counts, machines];
 }
@@ -132,6 +137,10 @@ for (let k = 0; k < 40; k++) {
     cycle += n;
     const [to, value] = [chance(4), chance(500)];
     if (chance(2)) for (const [, pio] of [whole, single]) if (!pio.machines[to].txFIFO.full) pio.machines[to].writeFIFO(value);
+    if (!chance(8)) {
+      const level = chance(2) > 0;
+      for (const [, pio] of [whole, single]) pio.rp2040.gpio[0].setInputValue(level);
+    }
     const said = [whole, single].map(([, pio]) => pioState(pio));
     if (said[0] !== said[1]) {
       process.stdout.write(`PIO, ${n} cycles to ${cycle}: ${said[0]} but ${said[1]}`);

@@ -5,6 +5,7 @@
 const RAM = 0x20000000;
 const FLASH = 0x10000000;
 export const CYCLE_ns = 8; // 125 MHz
+const [LINE, SETS, WAYS] = [3, 1024, 2]; // of the flash's cache: 16 KiB in lines of 8 bytes (RP2040 data sheet 2.6.3)
 export const NOW = -Infinity; // of due: before all else, a look around
 const WIDE = 0; // an instruction of 32 bits: its second half decides
 
@@ -69,9 +70,24 @@ function compile(text, places) {
   return new Function('scope', `const { ${Object.keys(scope)} } = scope;\n${code}`)(scope);
 }
 
+// Whether flash that is read at this place was in the cache; it is then. Which of a set's two lines is replaced no document says: the older.
+function cache() {
+  const lines = new Int32Array(new ArrayBuffer(4 * SETS * WAYS)).fill(-1);
+  return (at) => {
+    const line = at >>> LINE;
+    const set = (line & (SETS - 1)) * WAYS;
+    if (lines[set] === line) return true;
+    const hit = lines[set + 1] === line;
+    lines[set + 1] = lines[set];
+    lines[set] = line;
+    return hit;
+  };
+}
+
 // Makes the core of mcu fast: core.run() for executeInstruction(), which does the same and counts the same cycles, as often as until
-// mcu.due[0], ns; what it must not pass, an alarm or a look around, is put there.
-export function hurry(mcu) {
+// mcu.due[0], ns; what it must not pass, an alarm or a look around, is put there. wait: cycles more for a line of flash that is not in the
+// cache; by these it may pass an alarm.
+export function hurry(mcu, wait = 0) {
   const { core, clock, sramView, flashView } = mcu;
   const [ram, flash] = [sramView.byteLength, flashView.byteLength];
   // In buffers of their own, whose place V8 then takes for a constant; an array of up to 64 bytes has none
@@ -149,6 +165,17 @@ export function hurry(mcu) {
       return block === 0xd ? 0 : block !== 4 ? 1 : write ? 4 : 3;
     },
   };
+  if (wait) {
+    const [cached, wait_ns] = [cache(), wait * CYCLE_ns];
+    for (const name of ['readUint32', 'readUint16', 'readUint8']) {
+      const read = memory[name];
+      memory[name] = (address) => {
+        const b = (address - FLASH) >>> 0;
+        if (b < flash && !cached(b)) now[0] += wait_ns;
+        return read(address);
+      };
+    }
+  }
   Object.assign(core, memory);
   core.run = compile(core.constructor.prototype.executeInstruction.toString(), { R: core.registers, now, due, ...memory });
 }

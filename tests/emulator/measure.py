@@ -1,10 +1,11 @@
 """What the firmware reaches on the emulated RP2040: samples, losses, delay of the stamps, cost of the interrupts, one
 JSON object a set of rails.
 
-    PYTHONPATH=host:tests:tests/support SSDRIG_UF2=.. SSDRIG_RP2040JS=.. python tests/emulator/measure.py [SECONDS]
+    PYTHONPATH=host:tests:tests/support SSDRIG_UF2=.. SSDRIG_RP2040JS=.. python tests/emulator/measure.py [SECONDS
+    [WAIT]]
 
-SECONDS are the board's (1). V and I of each conversion are wanted; the chips' oscillators differ by 3000 ppm where
-there are several."""
+SECONDS are the board's (1). WAIT: cycles that a line of flash costs which is not in the cache (0). V and I of each
+conversion are wanted; the chips' oscillators differ by 3000 ppm where there are several."""
 
 import json
 import sys
@@ -23,10 +24,10 @@ SETS = {
 GPIO_IRQ = "29"  # exception number: 16 + IO_IRQ_BANK0
 
 
-def measure(conversions, seconds):
+def measure(conversions, seconds, wait):
     rails = range(len(conversions))
     sensors = [{"address": 0x40 + n, "alert": 6 + n, "fast_ppm": (0, 3000, -3000, 1500)[n]} for n in rails]
-    with emulated.Emulated(sensors) as board:
+    with emulated.Emulated(sensors, wait=wait) as board:
         board.raw_repl()
         board.run(f"import board\nboard.RAILS={tuple(emulated.rows(conversions))!r}\nimport rig")
         board.start("rig.run()")
@@ -50,12 +51,13 @@ def measure(conversions, seconds):
         rail["wrong values"] = sum((vbus, current) != emulated.values(index) for index, _, vbus, current in seen)
         rail["1/s"] = round((seen[-1][0] - seen[0][0]) / (seen[-1][1] - seen[0][1]) * 1e6, 1)
         if not report["sensors"][n]["unread_ns"]:
-            late = emulated.latencies_us(seen, report, n)
+            late = emulated.off_us(seen, report["sensors"][n]["edges_ns"])
             rail["edge to stamp, us: least, median, most"] = [round(late[k], 1) for k in (0, len(late) // 2, -1)]
         out["rails"].append(rail)
     return out
 
 
 if __name__ == "__main__":
+    seconds, wait = [*map(float, sys.argv[1:3]), *(1, 0)[len(sys.argv) - 1 :]]
     for name, conversions in SETS.items():
-        print(name, json.dumps(measure(conversions, float(sys.argv[1]) if len(sys.argv) > 1 else 1), indent=1))
+        print(name, json.dumps(measure(conversions, seconds, int(wait)), indent=1))

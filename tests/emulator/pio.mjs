@@ -1,17 +1,28 @@
 // The state machines of rp2040js in the clock's time: with the delays of their instructions, which it steps without; and cycles in which
-// all of a block only rest, wait for their queue or count down by a jump to itself are taken at once, to where one does more.
+// all of a block only rest, wait for their queue or a pin, or count down in a loop, are taken at once, to where one does more.
+const PIN = 1; // a wait for a level
 const TX_FIFO = 3; // WaitType of rp2040js: a pull of an empty queue
 const OUT = 5; // and an out of one
 export const COUNT = 0x0040; // jmp(x_dec, 0)
+const JMP_PIN = 0x00c0;
 const LONG = 0x7fffffff;
 
 export let stepped = 0; // the cycle that is being stepped, or was last
 
+// Whether the machine begins a loop of two jumps, of which the first leaves it when the pin is high and the second counts down in X.
+function ages(machine) {
+  const { pio, pc, jmpPin, rp2040 } = machine;
+  return (pio.instructions[pc] & 0xffe0) === JMP_PIN && pc < 31 && pc !== machine.wrapTop && pio.instructions[pc + 1] === (COUNT | pc) && !rp2040.gpio[jmpPin].inputValue;
+}
+
 // Cycles from now on in which the machine changes nothing but X; 0 if that is not sure.
 function quiet(machine, rest) {
   if (rest) return rest;
+  if (machine.waiting && machine.waitType === PIN) return machine.rp2040.gpio[machine.waitIndex].inputValue === machine.waitPolarity ? 0 : LONG;
   if (machine.waiting) return machine.waitType === TX_FIFO || machine.waitType === OUT ? LONG : 0; // what fills the queue ends the wait
-  if (machine.pio.instructions[machine.pc] !== (COUNT | machine.pc) || machine.execValid || machine.sidesetCount) return 0;
+  if (machine.execValid || machine.sidesetCount) return 0;
+  if (ages(machine)) return Math.min(2 * (machine.x >>> 0), LONG);
+  if (machine.pio.instructions[machine.pc] !== (COUNT | machine.pc)) return 0;
   return Math.min(machine.x >>> 0, LONG);
 }
 
@@ -63,8 +74,10 @@ export class Stepper {
           if (!machine.enabled) continue;
           if (rests[k]) rests[k] -= free;
           else if (!machine.waiting) {
-            machine.x = (machine.x - free) >>> 0;
+            const loop = ages(machine);
+            machine.x = (machine.x - (loop ? free >>> 1 : free)) >>> 0;
             machine.cycles += free;
+            if (loop) machine.pc += free & 1;
           }
         }
         stepped = cycle + free - 1;

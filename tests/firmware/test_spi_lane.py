@@ -334,9 +334,10 @@ def constants(name):
 def test_the_layout_of_a_lane_is_one(name):
     """viper needs constants of its own file: they must be those of lane.py, and what lies behind must not overlap."""
     common, own = constants("lane"), constants(name)
-    for word in ("_HEAD", "_TAIL", "_PENDING", "_WANT", "_ERROR", "_LATE", "_SPURIOUS"):
+    of_age = ("_AGE", "_INSTR", "_RXF", "_PER")
+    for word in ("_HEAD", "_TAIL", "_PENDING", "_WANT", "_ERROR", "_LATE", "_SPURIOUS", *of_age):
         assert own[word] == common[word]
-    assert max(int(v) for v in common.values()) == 16 < min(int(own[w]) for w in own if w in ("_ADDRESS", "_CS"))
+    assert max(int(v) for v in common.values()) == 20 < min(int(own[w]) for w in own if w in ("_ADDRESS", "_CS"))
     assert int(own["_SIZE"]) == int(own["_SLOTS"]) + 8 * int(own["_RING"])
     words, behind = {"i2c_fifo": (18, ["_FULL", "_EVERY", "_ALERT"]), "spi_lane": (22, ["_FULL"])}[name]
     assert [int(own[w]) for w in [*behind, "_SLOTS"]] == [

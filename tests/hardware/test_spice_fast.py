@@ -18,7 +18,7 @@ from ssdrig.meter import fast
 simulate = pictures.simulator()
 V = simulate.values("m2_3v3")
 STEP_s, WIDTH = 4e-6, 25  # of the ADC's samples, and of a mean
-BURST_PART, INL_COUNTS = fast.BURST_PART, fast.INL_COUNTS  # what the host states
+BURST_PART, INL_COUNTS = fast.BURST_PART, fast.BOARDS.inl_counts  # what the host states
 WINDOW_s = STEP_s * WIDTH
 FILTER_s = V["fast_filter_resistor"] * V["fast_filter_capacitor"]
 AMPLIFIER_s = 1 / (2 * math.pi * V["fast_bandwidth"])

@@ -30,6 +30,7 @@ class Interval(NamedTuple):
     at: int
     limited: int
     lost: int
+    volts: int
 
 
 def settings(bursts=BURSTS, **more):
@@ -140,7 +141,7 @@ def test_the_scope_takes_the_adc_and_gives_it_back(tmp_path):
 
 
 def test_the_ring_begins_anew_before_the_dma_has_counted_to_its_end(tmp_path):
-    with Board(tmp_path, 2.5, settings([]) | changed_firmware(tmp_path, "fast.py", _LONGEST=60_000)) as board:
+    with Board(tmp_path, 2.5, settings([]) | changed_firmware(tmp_path, "fast.py", _LAST=60_000)) as board:
         board.go()
         board.until(lambda: len(intervals(board)) >= 10)
         gaps = [b.t0_us - a.t0_us - 4 * a.n for a, b in itertools.pairwise(intervals(board))]
@@ -153,7 +154,7 @@ def test_the_ring_begins_anew_also_where_no_interval_was_ever_whole(tmp_path):
     """Stalls, as of a host that reads nothing for minutes: without a new beginning the place of a sample would grow
     until its ticks are none (ticks_add raises), and the DMA would count to its end."""
     more = settings([], stalls=[[0.2, 60], [0.6, 60]])
-    with Board(tmp_path, 2.5, more | changed_firmware(tmp_path, "fast.py", _LONGEST=10_000)) as board:
+    with Board(tmp_path, 2.5, more | changed_firmware(tmp_path, "fast.py", _LONGEST=10_000, _LAST=10_000)) as board:
         board.go()
         board.until(lambda: len(intervals(board)) >= 10)
         found = intervals(board)

@@ -129,7 +129,7 @@ def test_a_hello_without_sense_has_no_channel(hello):
 
 def test_bodies_that_make_no_sense_are_left_out():
     rng = np.random.default_rng(3)
-    good = [bytes(wire.BODY), 0, 28, 0, 0, 25_000, 0, 0, 24, 0, 0]
+    good = [bytes(wire.BODY), 0, 28, 0, 0, 25_000, 0, 0, 24, 0, 0, 0]
     for at, value in ((8, 0xFFFFFFFF), (7, 0xFFFFFFFF), (5, 0xFFFFFFFF)):  # in 32 bits with a sign: negative
         body = struct.pack("<5s" + wire.FAST_BODY[1:], *good[:at], value, *good[at + 1 :])
         assert len(fast.rows_of(np.frombuffer(body, np.uint8), *map(np.array, ([0], [wire.F_END], [0])))) == 0
@@ -157,7 +157,11 @@ def simulated(rng) -> tuple[float, float, float]:
     """(true power, stated power, expanded uncertainty) of a rig whose channel, supply and load are drawn at random from
     within what the budget says of them; the sensor is taken to be right, so that nothing else covers for a term."""
     made = FAST["nA_per_count"] * 1e-9
-    gain, zero, half_counts = 1 + rng.uniform(-1, 1) * fast.GAIN_PART, rng.uniform(-20, 40), fast.INL_COUNTS
+    gain, zero, half_counts = (
+        1 + rng.uniform(-1, 1) * fast.BOARDS.gain_part,
+        rng.uniform(-20, 40),
+        fast.BOARDS.inl_counts,
+    )
     bent = lambda amps: half_counts * np.sin(amps * rng_bend + rng_phase)  # the ADC's non-linearity
     rng_bend, rng_phase = rng.uniform(0.5, 8), rng.uniform(0, 2 * np.pi)
     true = np.abs(rng.normal(rng.uniform(0.1, 0.8), rng.uniform(0, 0.2), 60)) + 0.02

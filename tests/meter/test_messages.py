@@ -129,7 +129,7 @@ def test_what_is_no_json_object(kind, body):
         *((wire.SAMPLES, stream.samples(0, [9, 10], [1, 1], [1, 1])[:n], n == 35) for n in (0, 18, 19, 34, 35)),
         *((wire.ENERGY, bytes(n), n == 28) for n in (0, 27, 28, 29)),
         *((wire.PONG, bytes(n), n == 16) for n in (0, 12, 16, 17)),
-        *((wire.FAST, bytes(n), n == 35) for n in (0, 34, 35, 36)),
+        *((wire.FAST, bytes(n), n == 39) for n in (0, 35, 38, 39, 40)),
         (wire.CUT_REPORT, json.dumps(CUT | {"rails": [FELL]}).encode(), True),
         *((wire.CUT_REPORT, json.dumps(CUT | {"rails": wrong}).encode(), False) for wrong in (5, [5], [{"rail": 0}])),
         *((wire.CUT_REPORT, json.dumps(CUT | {"rails": [], key: "x"}).encode(), False) for key in ("ok", "fired_us")),

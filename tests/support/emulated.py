@@ -1,6 +1,7 @@
 """For tests: the firmware in the real RP2 port of MicroPython on an emulated RP2040 (tests/emulator), spoken to by the
 raw REPL and by frames."""
 
+import bisect
 import fcntl
 import functools
 import importlib.util
@@ -127,11 +128,11 @@ def compiled(source: Path) -> Path:
 
 
 class Emulated:
-    """An emulated board. `sensors`: [{"address", "alert", "fast_ppm"}], `gpios`: outputs to record. Ended by `end`, or
-    with the block."""
+    """An emulated board. `sensors`: [{"address", "alert", "fast_ppm"}], `gpios`: outputs to record, `wait`: cycles that
+    a line of flash costs which is not in the cache. Ended by `end`, or with the block."""
 
-    def __init__(self, sensors=({"address": 0x40, "alert": 6},), gpios=()):
-        words = [EMULATOR, modules(), image(), json.dumps(sensors), json.dumps(gpios), files()]
+    def __init__(self, sensors=({"address": 0x40, "alert": 6},), gpios=(), wait=0):
+        words = [EMULATOR, modules(), image(), json.dumps(sensors), json.dumps(gpios), files(), wait]
         argv = ["node", INLINED, *map(str, words)]
         self.process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
@@ -304,8 +305,10 @@ def missed(frames, rail: int = 0) -> int:
     ]
 
 
-def latencies_us(seen, report: dict, rail: int = 0) -> list[float]:
-    """From each edge of ALERT to its stamp, sorted. Only where no edge failed to come (a sensor not read in time makes
-    none)."""
-    edges = report["sensors"][rail]["edges_ns"]
-    return sorted(t - edges[index] / 1000 for index, t, _, _ in seen if index < len(edges))
+def off_us(seen, edges_ns) -> list[float]:
+    """Stamp less the edge of ALERT nearest to it, sorted: of the board's samples and a sensor's edges_ns."""
+    out = []
+    for _, t_us, _, _ in seen:
+        k = bisect.bisect(edges_ns, t_us * 1000)
+        out.append(min((t_us - edge / 1000 for edge in edges_ns[max(0, k - 1) : k + 1]), key=abs))
+    return sorted(out)

@@ -39,7 +39,7 @@ def events(amps_at, first_ns: int, t0_ns: int, end_ns: int, tick, bursts, gain=1
         limited = int((counts[best : best + FAST["width"]] >= FAST["limit"]).sum())
         us = round(float(tick(begin)))
         total, last = int(counts.sum()) * n // len(counts), best + FAST["width"] - 1
-        of = (0, 28, number, us, n, total, int(sums[best]), last, limited, 0)
+        of = (0, 28, number, us, n, total, int(sums[best]), last, limited, 0, 0)
         if gone is None or not gone[0] <= t_s[0] < gone[1]:
             out.append((int(begin + n * step_ns), "F", wire.FAST, struct.pack(wire.FAST_BODY, *of)))
     return out

@@ -48,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub = add("setup", _setup, "set the board's build: rails, shunts, pins; stored on the board")
     sub.add_argument("--build", metavar="NAME|FILE", help=f"one of {', '.join(builds.names())}, or a file like one")
     sub.add_argument("--fast", metavar="RAIL", type=int, help="that rail has the fast current channel")
+    sub.add_argument(
+        "--gate-supply", metavar="GPIO[:V]", help="that input of the ADC sees the gates' supply (default 24 V)"
+    )
     sub.add_argument("--json", action="store_true", help="print the board's reply as one JSON object")
     sub = add("info", _info, "show the board, its rails, rates, noise, clock error, losses and calibration")
     sub.add_argument(
@@ -148,6 +151,8 @@ def _setup(args: argparse.Namespace) -> int:
     build = builds.read(args.build)
     if args.fast is not None:
         build = builds.with_fast(build, args.fast)
+    if args.gate_supply is not None:
+        build = builds.with_gate_supply(build, args.gate_supply)
     port = ports.find(args.port)
     builds.put(port, build, _say)
     _back(port, "the board to answer as that build", args.json)

@@ -14,7 +14,7 @@ from ssdrig.base.arguments import number, whole
 from ssdrig.base.errors import RigError, SsdrigError, UsageError
 from ssdrig.meter.pico import ports
 from ssdrig.meter.pico.session import session
-from ssdrig.switch.pico import SETTLE_S, arm_and_cut, is_fed, off, off_of, on, scope_now, unless_on
+from ssdrig.switch.pico import SETTLE_S, arm_and_cut, inputs_of, is_fed, off, off_of, on, scope_now, unless_on
 from ssdrig.switch.profiles import DEFAULT, PROFILES, Profile
 
 EDGE_AT_MOST_MS = 60_000
@@ -225,10 +225,7 @@ def _cut(args: argparse.Namespace) -> int:
     def act(rig_session):
         scope = None
         if picture:
-            gpios = [row["gpio"] for row in rig_session.hello.get("scope") or [] if row["rail"] in rails]
-            if not gpios:
-                raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
-            scope = {"gpio": gpios, **_picture(profile.lasts_us(own), len(gpios))}
+            scope = _scope_of(rig_session.hello, rails, profile.lasts_us(own))
         aim = _aim(args, rig_session.hello)
         were_off = off_of(rig_session.hello)
         try:
@@ -295,6 +292,20 @@ def _picture(lasts_us: int, inputs: int = 1) -> dict:
     return {"rate": rate, "before": (1000 if rate > 10_000 else 100) // inputs, "after": 6500 // inputs}
 
 
+def _scope_of(hello: dict, rails: list[int], lasts_us: int) -> dict:
+    """What the scope shows of a cut of these rails: of one with a front end V and I, 28 ms from the cut on. Raises
+    UsageError: none of them has an input."""
+    rows = [row for row in inputs_of(hello) if row["rail"] in rails]
+    both = {row["rail"] for row in rows if "nA_per_count" in row}
+    if both and len(rails) == 1:
+        pair = [row["gpio"] for row in rows[-2:]]  # behind the ADC's inputs
+        return {"gpio": pair, "rate": 500_000, "before": 500, "after": 7000}
+    gpios = [row["gpio"] for row in hello.get("scope") or [] if row["rail"] in rails]
+    if not gpios:
+        raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
+    return {"gpio": gpios, **_picture(lasts_us, len(gpios))}
+
+
 def check_cut(args: argparse.Namespace) -> None:
     """Raises UsageError for options of `cut` that do not fit together."""
     _own(args)
@@ -333,7 +344,13 @@ def _scope(args: argparse.Namespace) -> int:
 
 
 def csv_of(pictures: list[dict]) -> str:
-    """Lines `t_us,V`, of several `t_us,rail,V`, in the order of time; t_us board time with three decimals."""
+    """Lines `t_us,V`, of several `t_us,rail,V`, in the order of time; of a front end's two `t_us,V,A`; t_us board time
+    with three decimals."""
+    if amps := next((p["amps"] for p in pictures if "amps" in p), None):
+        (of_volts,) = [p for p in pictures if "volts" in p]
+        times = (of_volts["t0_us"] + k * of_volts["dt_ns"] / 1000 for k in range(len(amps)))
+        pairs = zip(times, of_volts["volts"], amps)
+        return "\n".join(["t_us,V,A", *(f"{t:.3f},{v:.5f},{a:.5f}" for t, v, a in pairs)]) + "\n"
     rows = [(p["t0_us"] + k * p["dt_ns"] / 1000, p["rail"], v) for p in pictures for k, v in enumerate(p["volts"])]
     if len(pictures) == 1:
         return "\n".join(["t_us,V", *(f"{t:.3f},{v:.5f}" for t, _, v in rows)]) + "\n"

@@ -8,13 +8,17 @@ give a, and b as well as the load's changes allow; both values of b are combined
     u2(I) = (u(b) (C - mean C))2 + scatter2 / n + 2 non-linearity2 + burst2
     P = V I, V = mean V of the run - R (I - mean I),  R between 0 and SOURCE_OHM: the rail sags under a peak, unseen
 
-INL_COUNTS and BURST_PART are rectangular (JCGM 100:2008, 4.3.7): the ADC's integral non-linearity, and what filter and
-samples hide of a burst that lasts no longer than the window (hardware/spice/fast.cir); so is FLOOR_COUNTS, below which
-the amplifier cannot read, times the share of the seconds that are near it: it is part of the line's u(I). What the
-sensor itself is uncertain by at that power (uncertainty.py) comes on top."""
+What a Converter has and BURST_PART are rectangular (JCGM 100:2008, 4.3.7): the ADC's integral non-linearity, and what
+filter and samples hide of a burst that lasts no longer than the window (hardware/spice/fast.cir); so is FLOOR_COUNTS,
+below which the amplifier cannot read, times the share of the seconds that are near it: it is part of the line's u(I).
+What the sensor itself is uncertain by at that power (uncertainty.py) comes on top.
+
+A channel with two converters (the RP2350's front end) samples V beside I: then V is that at the peak, known to
+volts_part, and nothing is assumed of the supply."""
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +26,21 @@ from ssdrig.meter import calibration, chips, uncertainty, wire
 
 GAIN = 50  # V/V of the amplifier (hardware/values.csv)
 REFERENCE_V, STEPS = 3.3, 4096  # of the ADC
-GAIN_PART = 0.023  # +- of a count's current before it is compared: reference 2 %, amplifier 0.2 %, filter
-INL_COUNTS = 8.0  # +-, RP2040-E11
+
+
+class Converter(NamedTuple):
+    """What reads the amplifier. All +-."""
+
+    inl_counts: float
+    gain_part: float  # of a count's current before it is compared
+    volts_part: float | None = None  # of the voltage beside it
+
+
+# of the board's own: RP2040-E11; reference 2 %, amplifier 0.2 %, filter
+BOARDS = Converter(8.0, 0.023)
+# the front end's (hardware/frontend/README.md): reference 0.2 %, amplifier 0.2 %, a shunt of its own 1 %; two resistors
+# of 0.1 % before the voltage's
+CONVERTERS = {"ADS7042": Converter(1.0, 0.015, 0.006)}
 FLOOR_COUNTS = 12.4  # 10 mV: the amplifier's output may not come nearer to ground (SBOS662C, from memory)
 BURST_PART = 0.022  # of a peak's height above the mean
 SOURCE_OHM = 0.05  # of supply, fuse and switch before the sensor
@@ -32,12 +49,14 @@ APART = 0.05  # of the current: more than this and APART_A between channel and s
 APART_A = 0.1
 MOST_OF_A_FACT = 1 << 30
 FACTS = ("rail", "gpio", "nA_per_count", "step_ns", "width", "limit")
-COLUMNS = {"boot": "i4", "rail": "i4", "t0_us": "i8", "n": "i4", "sum": "i8", "peak": "i4", "at": "i4", "limited": "i4"}
+COLUMNS = {"boot": "i4", "rail": "i4", "t0_us": "i8", "n": "i4", "sum": "i8", "peak": "i4", "at": "i4"}
+COLUMNS |= {"limited": "i4", "volts": "i4"}
 ROWS = np.dtype(list(COLUMNS.items()))
 _BODY = np.dtype(
     [
         *(("rail", "u1"), ("channel", "u1"), ("number", "<u4"), ("t0_us", "<u8"), ("n", "<u4"), ("sum", "<u4")),
         *(("peak", "<u4"), ("at", "<u4"), ("limited", "u1"), ("lost", "<u4")),
+        ("volts", "<u4"),
     ]
 )
 
@@ -58,6 +77,8 @@ class Peaks:
     gain: float  # b over what the channel is made of
     scatter_A: float  # of the seconds about the line, rms
     why: str | None = None
+    highest_V: np.ndarray | None = None  # float64: voltage beside highest_A, before the leads; None: not sampled
+    volts_part: float = 0.0  # of it, +-
 
 
 def nA_per_count(shunt_uOhm: int) -> int:
@@ -88,7 +109,14 @@ def facts_of(hello: dict | None) -> dict | None:
     facts = (hello or {}).get("fast")
     if not isinstance(facts, dict) or any(type(facts.get(name)) is not int for name in FACTS):
         return None
-    return facts if all(0 < facts[name] < MOST_OF_A_FACT for name in FACTS[2:]) else None
+    facts = facts if facts.get("volts") is None else {"nV_per_count": None, **facts}
+    wanted = (*FACTS[2:], *(("nV_per_count",) if "nV_per_count" in facts else ()))
+    return facts if all(type(facts[name]) is int and 0 < facts[name] < MOST_OF_A_FACT for name in wanted) else None
+
+
+def converter_of(facts: dict) -> Converter:
+    """What reads the channel with these facts_of()."""
+    return CONVERTERS.get(facts.get("adc") or "", BOARDS)
 
 
 def of_rail(rail: int, rows: np.ndarray, energies: np.ndarray, boots: list, clocks: dict) -> Peaks | None:
@@ -118,6 +146,8 @@ def of_rail(rail: int, rows: np.ndarray, energies: np.ndarray, boots: list, cloc
         float(y.mean()) if len(y) else math.nan,
         *fitted,
         why,
+        mine["volts"] / facts["width"] * facts["nV_per_count"] * 1e-9 if facts.get("volts") is not None else None,
+        converter_of(facts).volts_part or 0.0,
     )
 
 
@@ -165,7 +195,8 @@ Fitted = tuple[float, float, float, float, float]  # Peaks.u_slope and what foll
 def _line(x: np.ndarray, y: np.ndarray, facts: dict) -> tuple[float, float, Fitted, str | None]:
     """a, b, the fit of the line, and why it is invalid."""
     made = facts["nA_per_count"] * 1e-9
-    inl_A, nan = INL_COUNTS * made, math.nan
+    of = converter_of(facts)
+    inl_A, nan = of.inl_counts * made, math.nan
     if not len(x):
         return (
             nan,
@@ -173,7 +204,7 @@ def _line(x: np.ndarray, y: np.ndarray, facts: dict) -> tuple[float, float, Fitt
             (nan, nan, inl_A, nan, nan),
             "channel and sensor did not run together from one energy frame to the next",
         )
-    u_made, spread = GAIN_PART / math.sqrt(3) * made, float(x.std())
+    u_made, spread = of.gain_part / math.sqrt(3) * made, float(x.std())
     b, u_b = made, u_made
     if spread > 0:
         slope = float(np.mean((x - x.mean()) * (y - y.mean())) / spread**2)
@@ -226,6 +257,10 @@ def power_W(peaks: Peaks, i: int, rail: dict, mean_V: float) -> tuple[float, flo
     half_V = SOURCE_OHM / 2 * above_A
     lead_ohm, _ = uncertainty.lead(rail)
     volts = mean_V - lead_ohm * above_A - half_V
+    volts_off = half_V
+    if peaks.highest_V is not None:
+        volts = float(peaks.highest_V[i]) - lead_ohm * amps
+        volts_off = peaks.volts_part * volts
     u_A = math.hypot(
         peaks.u_slope * (amps - peaks.mean_A),
         peaks.u_A,
@@ -233,5 +268,5 @@ def power_W(peaks: Peaks, i: int, rail: dict, mean_V: float) -> tuple[float, flo
         BURST_PART * above_A / math.sqrt(3),
     )
     own_W = uncertainty.expanded_W([uncertainty.Mean(rail, volts, volts * amps)]) / calibration.EXPANDED
-    u_W = math.hypot(volts * u_A, amps * half_V / math.sqrt(3), own_W)
+    u_W = math.hypot(volts * u_A, amps * volts_off / math.sqrt(3), own_W)
     return volts * amps, calibration.EXPANDED * u_W

@@ -179,6 +179,7 @@ _HELLO = _form(
         "switch": _SWITCH,
         "scope": _rows(_form({"rail": _BYTE, "gpio": _BYTE, "nV_per_count": _ABOVE_0}, {})),
         "fast": _OBJECT,
+        "gate_supply": _form({"gpio": _BYTE, "nV_per_count": _ABOVE_0, "mV": _ABOVE_0}, {}),
     },
 )
 _CUT = _form(

@@ -12,9 +12,10 @@ from ssdrig.base.errors import UsageError
 from ssdrig.meter import nominal
 from ssdrig.meter.pico.certificate import Check
 from ssdrig.rig import checks
+from ssdrig.rig.builds import GATE_SUPPLY_V
 
 Ask = Callable[[str], str]
-GATE_SUPPLY_V, CLAMP_V = 24.0, 10.0  # hardware/values.csv: gate_supply, gate_clamp
+CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
 LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # the board's, by the rail's mV

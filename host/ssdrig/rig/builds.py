@@ -17,6 +17,8 @@ RAIL = "rail name chip bus alert shunt_uOhm shunt_tolerance_ppm current_lsb_pA v
 PLACE = {"I2C0": "address", "SPI0": "cs"}
 GPIOS = range(29)
 FAST_GPIO = 28  # ADC2
+GATE_SUPPLY_V = 24  # hardware/values.csv: gate_supply
+GATE_DIVIDER = 112 / 12  # 100 kOhm and 12 kOhm: 24 V are 2.57 V at the ADC
 AMPLIFIER_nA = 100_000  # INA240: 90 uA typical at 12 V, +-10 %; less below (SBOS662C, input bias current)
 PICO_Hz = 125_000_000  # of an RP2040; an RP2350 is faster
 FAST_BESIDE = (
@@ -46,7 +48,9 @@ def complaint(build: object) -> str | None:
     """The first error of a build; None if it is valid."""
     if not isinstance(build, dict) or not isinstance(build.get("build"), str):
         return 'no object with "build", its name'
-    if unknown := sorted(build.keys() - {"build", "revision", "rails", "switch", "sideband", "scope", "fast"}):
+    if unknown := sorted(
+        build.keys() - {"build", "revision", "rails", "switch", "sideband", "scope", "fast", "gate_supply"}
+    ):
         return f"{', '.join(unknown)}, which no build has"
     rows = {name: build.get(name) for name in ("rails", "switch", "scope")}
     for name, of in rows.items():
@@ -70,7 +74,12 @@ def complaint(build: object) -> str | None:
     if error := _of_fast(build):
         return f"fast: {error}"
     pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
-    pins += [row["gpio"] for row in [*build["scope"], *([build["fast"]] if build.get("fast") else [])]]
+    if error := _of_gate_supply(build.get("gate_supply")):
+        return f"gate_supply: {error}"
+    pins_of_gate = [build["gate_supply"]["gpio"]] if build.get("gate_supply") else []
+    fast_row = build.get("fast") or {}
+    pins += [row["gpio"] for row in build["scope"]] + [fast_row[name] for name in ("gpio", "volts") if name in fast_row]
+    pins += [fast_row["cs"] + k for k in (0, 1) if "cs" in fast_row] + pins_of_gate
     pins += [gate + k for row in build["switch"] for gate in [row["gate"]] for k in (0, 1)]
     addresses = [row["address"] for row in rails if row["bus"] == "I2C0"]
     for what, of in (("pin", pins), ("address", addresses)):
@@ -91,7 +100,8 @@ def _of_time(rails: list[dict]) -> str | None:
         begin_us = fits.I2C_BEGIN_us if i2c else fits.SPI_BEGIN_us
         beside = sum(other["bus"] == row["bus"] for other in rails)
         late_us = fits.delay_us(beside, len(rails) - beside)
-        if fits.late_us(period_us, fits.shortest(row["vshunt_us"]), sample_us, soon_us, begin_us, late_us) is None:
+        shunt_us = fits.shortest(row["vshunt_us"])
+        if fits.late_us(period_us, shunt_us, sample_us, soon_us, begin_us, late_us, late_us) is None:
             return (
                 f"rail {row['rail']}: conversions of {conversion_us} us are too short on {row['bus']}, where with"
                 f" {len(rails)} rails a stamp may be {late_us} us late: take longer ones"
@@ -116,13 +126,42 @@ def with_fast(build: dict, rail: int) -> dict:
     return build
 
 
+def with_gate_supply(build: dict, where: str) -> dict:
+    """The build with the gates' supply behind a divider at an input of the ADC, as in hardware/README.md. where:
+    GPIO[:V]. Raises UsageError."""
+    gpio, _, volts = where.partition(":")
+    wrong: str | None = f"{where!r}"
+    if gpio.isdigit() and (volts or "24").isdigit():
+        row = {"gpio": int(gpio), "nV_per_count": round(1e9 * GATE_DIVIDER * fast.REFERENCE_V / fast.STEPS)}
+        build = {**build, "gate_supply": {**row, "mV": 1000 * int(volts or GATE_SUPPLY_V)}}
+        wrong = complaint(build)
+    if wrong:
+        raise UsageError("--gate-supply GPIO[:V] with a free input of the ADC", wrong, "see hardware/README.md")
+    return build
+
+
+def _of_gate_supply(row: object) -> str | None:
+    """Whether the ADC can see the gates' supply as a build has it."""
+    if row is None:
+        return None
+    if not isinstance(row, dict) or set(row) != {"gpio", "nV_per_count", "mV"}:
+        return f"{row!r} is not a gpio, nV_per_count and mV"
+    if row["gpio"] not in (26, 27, 28) or not all(_positive(row[name]) for name in ("nV_per_count", "mV")):
+        return f"GPIO 26, 27 or 28, nV_per_count and mV above 0 were expected, not {row}"
+    return None
+
+
 def _of_fast(build: dict) -> str | None:
     """Whether the board can carry the fast current channel that a build asks for."""
     row = build.get("fast")
     if row is None:
         return None
-    if not isinstance(row, dict) or set(row) != {"rail", "gpio", "nA_per_count"}:
+    pair = isinstance(row, dict) and "volts" in row
+    own = {"adc", "volts", "cs", "nV_per_count"} if pair else set()
+    if not isinstance(row, dict) or set(row) != {"rail", "gpio", "nA_per_count"} | own:
         return f"{row!r} is not a rail, gpio and nA_per_count"
+    if pair:
+        return _of_pair(row, build)
     of = [other for other in build["rails"] if other["rail"] == row["rail"]]
     if not of or not _positive(row["nA_per_count"]) or row["gpio"] not in (26, 27, 28):
         return f"a rail of these, GPIO 26, 27 or 28, and nA_per_count above 0 were expected, not {row}"
@@ -135,6 +174,20 @@ def _of_fast(build: dict) -> str | None:
     rate = sum(1e6 / chips.CHIPS[other["chip"]].conversion_us(other) for other in build["rails"])
     if rate > FAST_BESIDE:
         return f"the board has no time for it at {rate:.0f} samples/s; the most is {FAST_BESIDE}"
+    return None
+
+
+def _of_pair(row: dict, build: dict) -> str | None:
+    """The same of a channel with two converters."""
+    of = [other for other in build["rails"] if other["rail"] == row["rail"]]
+    if not of or not all(_positive(row[name]) for name in ("nA_per_count", "nV_per_count")):
+        return f"a rail of these, nA_per_count and nV_per_count above 0 were expected, not {row}"
+    if row["adc"] not in fast.CONVERTERS:
+        return f"adc {row['adc']!r}, not one of {', '.join(fast.CONVERTERS)}"
+    if any(type(row[name]) is not int or row[name] not in GPIOS for name in ("gpio", "volts", "cs")):
+        return f"gpio, volts and cs are GPIOs 0 to 28, not {row}"
+    if not chips.CHIPS[of[0]["chip"]].charge:
+        return f"an {of[0]['chip']} keeps no charge, by which the channel is corrected"
     return None
 
 

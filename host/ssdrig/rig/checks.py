@@ -16,6 +16,7 @@ CRYSTAL_ppm = 200.0
 NOISY, QUIET = 2.0, 0.2  # times the chip's typical noise
 DIE_C = -10.0, 75.0
 SCOPE_PART = 0.05  # 1 % of each of two resistors, 2 % of the board's own supply, the ADC
+GATE_SUPPLY_PART = 0.03  # set point and feedback resistors (hardware/values.csv, gate_supply_tolerance)
 OPEN_PART = 0.5  # of its voltage that may be left of a rail 20 ms after its switch has opened
 # from the gate's pin to 90 %: 15 of the switch, 0.105 of 20 kOhm (the scope's divider) x 18 nF (switch, cable), and two
 # rounds of the scope, which sees each of two inputs every 4 us
@@ -159,6 +160,13 @@ def of_scope(rail: int, scope_V: float, sensor_V: float, nominal_V: float | None
     off = 100 * (scope_V / sensor_V - 1) if sensor_V > 0.1 else None
     do = "the divider of the scope, VBUS of the sensor, the board's 3.3 V (the ADC's reference)"
     return figure(name, rail, off, "%", -100 * SCOPE_PART, 100 * SCOPE_PART, do)
+
+
+def of_gate_supply(volts: float, wanted_V: float) -> Check:
+    """The gates' supply by the ADC. One that sags takes the FETs of the rails into their linear range."""
+    off, most = 100 * (volts / wanted_V - 1), 100 * (SCOPE_PART + GATE_SUPPLY_PART)
+    do = "the boost module (or, where there is none, its 12 V), its PTC, the divider at the ADC"
+    return figure("gate supply", None, off, "%", -most, most, do)
 
 
 # ---- how it is switched

@@ -58,6 +58,7 @@ def examine(
     rails = list(bare)
     note(_fast(session, bare))
     note(_scope(session, bare))
+    note(_gate_supply(session))
     for n in rails:
         note(_switched(session, n, bare[n]))
     if resistor:
@@ -120,6 +121,19 @@ def _scope(session: Session, bare: dict[int, dict]) -> list[Check]:
             of = nominal.nominal_V(session.rail(n))
             out.append(checks.of_scope(n, float(np.mean(picture["volts"])), sensed_V, of))
     return out
+
+
+def _gate_supply(session: Session) -> list[Check]:
+    """Of a board that measures it."""
+    gate = session.hello.get("gate_supply")
+    if not gate:
+        return []
+    try:
+        picture = scope_now(session.rig, gate["gpio"], 100_000, 0, 500)
+    except RigError as error:
+        return [checks.fact("gate supply", None, False, error.seen, "the firmware's scope does not answer: repeat")]
+    assert isinstance(picture, dict)
+    return [checks.of_gate_supply(float(np.mean(picture["volts"])), gate["mV"] / 1000)]
 
 
 def _switched(session: Session, n: int, row: dict) -> list[Check]:

@@ -10,7 +10,7 @@ import time
 
 from ssdrig.base import latch
 from ssdrig.base.errors import NotPaired, RailTripped, RigError, SsdrigError, UsageError
-from ssdrig.meter import wire
+from ssdrig.meter import fast, wire
 from ssdrig.meter.pico.stream import Rig
 from ssdrig.switch import profiles
 
@@ -168,7 +168,7 @@ def off_of(hello: dict) -> list[int]:
 
 def scope_now(rig: Rig, gpio=26, rate=500_000, before=0, after=4000) -> dict | list[dict]:
     """A rail's voltage from now on, by the board's ADC: {"rail", "t0_us" (board time of the first sample), "dt_ns",
-    "volts": list}.
+    "volts": list}; of the current's converter of a front end "amps" instead.
 
     gpio: a list: one such picture for each, the rate is that of all together. RigError: refused, or the picture did not
     come whole."""
@@ -217,12 +217,23 @@ def _waveform(rig: Rig, scope: dict) -> dict | list[dict]:
             break
     hello = rig.hello()
     assert hello is not None  # the command was answered
-    pictures = [_picture_of(gpio, pieces, hello.get("scope") or [], wanted // len(gpios)) for gpio in gpios]
+    pictures = [_picture_of(gpio, pieces, inputs_of(hello), wanted // len(gpios)) for gpio in gpios]
     return pictures if isinstance(scope["gpio"], list) else pictures[0]
 
 
+def inputs_of(hello: dict) -> list[dict]:
+    """What the scope of a rig with this hello can show: rows with rail, gpio, and nV_per_count or nA_per_count."""
+    rows, pair = list(hello.get("scope") or []), fast.facts_of(hello)
+    if pair and pair.get("volts") is not None:
+        rows.append({"rail": pair["rail"], "gpio": pair["volts"], "nV_per_count": pair["nV_per_count"]})
+        rows.append({"rail": pair["rail"], "gpio": pair["gpio"], "nA_per_count": pair["nA_per_count"]})
+    if gate := hello.get("gate_supply"):
+        rows.append({"rail": None, "gpio": gate["gpio"], "nV_per_count": gate["nV_per_count"]})
+    return rows
+
+
 def _picture_of(gpio: int, pieces: dict, rows: list[dict], wanted: int) -> dict:
-    """One input's. rows: "scope" of H."""
+    """One input's. rows: inputs_of()."""
     counts: list[int] = []
     mine = {first: piece for (channel, first), piece in pieces.items() if channel == gpio}
     for first in sorted(mine):
@@ -231,11 +242,12 @@ def _picture_of(gpio: int, pieces: dict, rows: list[dict], wanted: int) -> dict:
                 f"a picture of {wanted} samples", f"{len(counts)} without a gap", "repeat; frames were lost on the way"
             )
         counts += mine[first][3]
-    per_count = [row["nV_per_count"] * 1e-9 for row in rows if row["gpio"] == gpio]
-    if not counts or not per_count:
+    of = [row for row in rows if row["gpio"] == gpio]
+    if not counts or not of:
         raise RigError(f"a picture of {wanted} samples", "none", "repeat; frames were lost on the way")
     rail, t0_us, dt_ns, _ = mine[0]
-    return {"rail": rail, "t0_us": t0_us, "dt_ns": dt_ns, "volts": [c * per_count[0] for c in counts]}
+    unit, name = ("amps", "nA_per_count") if "nA_per_count" in of[0] else ("volts", "nV_per_count")
+    return {"rail": rail, "t0_us": t0_us, "dt_ns": dt_ns, unit: [c * of[0][name] * 1e-9 for c in counts]}
 
 
 def _arm(rig: Rig) -> int:

@@ -47,6 +47,8 @@ BOARD = {
     # {"rail", "gpio", "nA_per_count"}: "fast" of board.json, of a rail with a switch; with "true", the real
     # otherwise: "gain", a factor, "zero", counts of no current, "absent": no amplifier at the pin
     "fast": None,
+    # {"gpio", "nV_per_count", "mV"}: "gate_supply" of board.json; with "true", {"mV"}, what it really is
+    "gate_supply": None,
     "stuck_miso": [],  # [seconds since boot, ms, level]: MISO is stuck
     "stuck_sda": [],  # seconds since boot: the chip holds SDA low
     # folder that is the board's flash, firmware and all; None: this clone's firmware, and a folder that is

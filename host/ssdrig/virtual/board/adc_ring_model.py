@@ -8,6 +8,7 @@ import cosim
 import micropython
 
 SIZE = 8192
+FIRST, volts = 1, None
 ring = bytearray(2 * SIZE)
 inputs = {}  # GPIO -> (Supply, nV of it to a count)
 currents = {}  # GPIO -> (Supply, nA to a count, counts of no current)

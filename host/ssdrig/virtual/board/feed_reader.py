@@ -32,6 +32,9 @@ class Constant:
     def steps(self, t0, t1):
         return [(t1, self.amps)]
 
+    def at(self, t):
+        return self.amps, self.sensed
+
 
 class Feed:
     def __init__(self, path, source_mOhm, shunt_uOhm, delay_ns, share=1.0, volts=None, lead_mOhm=0):

@@ -14,6 +14,7 @@ EIO, ETIMEDOUT = 5, 110
 chips = {}  # address -> INA228 model
 wires = {}  # GPIO of an ALERT line -> chip
 edges = {}  # GPIO -> the Pin whose falling edge interrupts
+fell = {}  # GPIO of an ALERT line -> when it went low last
 deaf = {}  # GPIO -> how many of its next edges are lost
 pulled = {}  # GPIO -> until when something else pulls its line low
 interrupts = []  # what interrupts, each with its `handler`; the first one's runs
@@ -69,6 +70,7 @@ class Pin:
         chip = self.chip
         chip.advance(cosim.now)
         if not chip.alert():
+            fell[self.id] = cosim.now
             if deaf.get(self.id):
                 deaf[self.id] -= 1
             else:

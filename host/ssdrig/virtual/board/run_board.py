@@ -14,12 +14,14 @@ config = json.loads(usys.stdin.buffer.read(int.from_bytes(usys.stdin.buffer.read
 usys.path[:] = [config["firmware"], config["stand_ins"], ".frozen"]
 
 import adc_ring_model
+import alert_age_model
 import cosim
 import feed_reader
 import i2c_block
 import machine
 import os
 import registers_model
+import sar_ring_model
 import repl
 import rp2
 import select
@@ -122,6 +124,7 @@ def glitch(at, n, every, low):
         chip.advance(cosim.now)
         machine.pulled[pin] = cosim.now + low
         if chip.alert():  # else it does not fall
+            machine.fell[pin] = cosim.now
             machine.interrupt(machine.edges[pin])
 
     alarm = cosim.add_alarm(falls)
@@ -234,16 +237,23 @@ def more_rails():
 def fast_channel(row, of):
     """The amplifier of the fast current channel across the shunt of a rail, as the one who builds the board has it in
     board.json; its "true" is what that does not know: "gain" (a factor), "zero" (counts of no current), "absent" (no
-    amplifier drives the ADC's pin)."""
+    amplifier drives the ADC's pin), "volts" (a factor) and "zero_V" of the voltage's converter."""
     true = row.pop("true", {})
-    nA = row["nA_per_count"] / true.get("gain", 1.0)
-    adc_ring_model.currents[row["gpio"]] = of, 1e30 if true.get("absent") else nA, true.get("zero", 0)
+    nA = 1e30 if true.get("absent") else row["nA_per_count"] / true.get("gain", 1.0)
+    if "volts" in row:
+        nV = row["nV_per_count"] / true.get("volts", 1.0)
+        sar_ring_model.pairs[row["volts"], row["gpio"]] = of, nV, nA, true.get("zero_V", 0), true.get("zero", 0)
+        board.PAIR = row
+    else:
+        adc_ring_model.currents[row["gpio"]] = of, nA, true.get("zero", 0)
     board.FAST = row
 
 
 cosim.begin(config["t_boot_ns"], config["tick0"], config["ppm"], config["pace"])
 usys.modules["registers"] = registers_model
 usys.modules["adc_ring"] = adc_ring_model
+usys.modules["alert_age"] = alert_age_model
+usys.modules["sar_ring"] = sar_ring_model
 rp2.button = config["bootsel"]
 os.first = config["boot"].to_bytes(4, "little")
 usys.modules["sys"] = _Sys()
@@ -273,6 +283,11 @@ if has_firmware:
     if config["fast"]:
         on = [behind for n, behind in enumerate(gates.values()) if board.SWITCH[n]["rail"] == config["fast"]["rail"]]
         fast_channel(config["fast"], on[0])
+    if config["gate_supply"]:
+        row = config["gate_supply"]
+        volts = row.pop("true", row)["mV"] / 1000
+        adc_ring_model.inputs[row["gpio"]] = feed_reader.Constant(0, volts), row["nV_per_count"]
+        board.GATE_SUPPLY = row
     for what in config["exchanged"]:
         exchange(what)
     errors = [config[name] for name in ("osc_ppm", "offset_uV", "gain_ppm", "vbus_gain_ppm", "noise")]
