@@ -2,10 +2,10 @@
 interrupt comes.
 
 The machine waits until its line falls and counts once in two cycles until it is high again. An instruction that is
-written into its INSTR register is executed at once, in place of its next one (RP2040 data sheet 3.5.7): the interrupt
-(i2c_fifo.py, spi_lane.py) makes it push the count, and its stamp is the timer less that. Registers: RP2040 data sheet
-3.7, RP2350 data sheet 11.7 (the same). Machine 4 is oneshot.py's, which leaves three lines; a fourth one's interrupt
-stamps on its own."""
+written into its INSTR register is executed immediately, in place of its next one (RP2040 data sheet 3.5.7): the
+interrupt (i2c_fifo.py, spi_lane.py) makes it push the count, and its stamp is the timer less that. Registers: RP2040
+data sheet 3.7, RP2350 data sheet 11.7 (the same). Machine 4 is oneshot.py's, which leaves three lines; a fourth one's
+interrupt stamps on its own."""
 
 import rp2
 from machine import freq

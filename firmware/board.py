@@ -69,11 +69,11 @@ SYNC = 22  # rises with a cut
 # at 3.3 and 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).
 SCOPE = ({"rail": 0, "gpio": 26, "nV_per_count": 1_611_328},)
 # For a rail with an amplifier across its shunt into the ADC (fast.py): {"rail", "gpio", "nA_per_count"}. With two
-# converters of its own (sar_ring.py) "gpio" is the SDO of the current's, "volts" of the voltage's, "nV_per_count" a
+# separate converters (sar_ring.py) "gpio" is the SDO of the current's, "volts" of the voltage's, "nV_per_count" a
 # count of that, "cs" the GPIO of their CS, whose next one is their SCLK, and "adc" their name.
 FAST = None
 PAIR = None  # the same, if it has two converters
-# An input of the ADC behind a divider of the gates' supply: {"gpio", "nV_per_count", "mV" (what it should be)}
+# An input of the ADC after a divider of the gates' supply: {"gpio", "nV_per_count", "mV" (nominal)}
 GATE_SUPPLY = None
 FILE, BUILD, REVISION = (
     "board.json",

@@ -1,10 +1,11 @@
 """The fast current channel: an amplifier across a rail's shunt, read every 4 us by the ADC (adc_ring.py), or by a
-converter of its own with one of the rail's voltage beside it (sar_ring.py, a row with "volts").
+separate converter, next to one of the rail's voltage (sar_ring.py, a row with "volts").
 
 That is too much for USB, so it is reduced here: for each INTERVAL samples their sum, and the highest sum of any WIDTH
-samples in a row (100 us), which ends in it, with its place and the sum of the voltage's samples beside them. Each goes
-out as one F frame. Samples that were not read before the ring wrapped are counted; so are those of a frame without
-room. While the scope has the converters there are none. Nothing here allocates except the first `turn` after it.
+samples in a row (100 us), which ends in it, with its place and the sum of the voltage's samples of the same moments.
+Each goes out as one F frame. Samples that were not read before the ring wrapped are counted; so are those of a frame
+without room. While the scope has the converters nothing is sent. Nothing here allocates except the first `turn` after
+it.
 """
 
 from array import array

@@ -61,9 +61,9 @@ def late_us(period_us, shunt_us, sample_us, soon_us, begin_us, delay_us, stamp_u
     stamp_us: its stamp. Times by a fast oscillator: `shortest`."""
     # a temperature that is converted before the shunt voltage only gives more time
     last_us = min(period_us - sample_us, shunt_us - soon_us)
-    if last_us - max(delay_us, stamp_us) < begin_us or 2 * delay_us > period_us:
+    if last_us - delay_us < begin_us or 2 * delay_us > period_us:
         return None
-    return last_us - stamp_us
+    return last_us - min(delay_us, stamp_us)
 
 
 def claimed(sample_us, period_us):

@@ -1,7 +1,7 @@
 """Two 12-bit converters (ADS7042) of a rail's voltage and current, which sample in the same moment each 4 us: read by
 two state machines of PIO2 and two DMA channels into two rings, with no help of the processor. The RP2350's front end.
 
-Both machines run the same program in step, so what they put on CS and SCLK is the same; each reads its own converter.
+Both machines run the same program in step, so their outputs at CS and SCLK are the same; each reads its own converter.
 CS falls 1.76 us after the start and each 4 us from then on, and with it a converter samples. 14 clocks follow: two bits
 of 0 and the twelve of the sample, which a converter puts out with the falling clock (SBAS608C, timing from memory).
 Registers and DREQ numbers: RP2350 data sheet 11.7, 12.6.4.1."""

@@ -1,5 +1,5 @@
 """The scope: the voltage of one rail or several, 500 kS/s together, around a cut, by the ADC (adc_ring.py), sent in W
-frames when there is room. A round is a sample of each input. Of a rail with two converters of its own (sar_ring.py)
+frames when there is room. A round is a sample of each input. A rail with two separate converters (sar_ring.py) has
 voltage and current, 250 kS/s each."""
 
 import adc_ring

@@ -70,10 +70,10 @@ the rail's voltage is converted in the same moments. An F frame has of n samples
 before a break), the first of them at t0_us, the `sum` of their counts, and the highest sum of `width` in a row that
 ends among them, `peak`: it ends with sample `at` of these n, and `limited` of its samples are at `limit` or above,
 where the amplifier ends. The next frame goes on where the last one ended unless t0_us differs. `lost`: samples since
-`go` that were not read in time. `volts`: the sum of the voltage's counts beside those of `peak`; 0 without "volts". `s`
-takes "volts" and "gpio" too, at 250 kS/s each: W frames of "gpio" are then counts of current.
+`go` that were not read in time. `volts`: the sum of the voltage's counts in the same moments as those of `peak`; 0
+without "volts". `s` takes "volts" and "gpio" too, at 250 kS/s each: W frames of "gpio" are then counts of current.
 
-The gates' supply. "gate_supply" of H is null or absent, or {"gpio", "nV_per_count", "mV" (what it should be)}: `s`
+The gates' supply. "gate_supply" of H is null or absent, or {"gpio", "nV_per_count", "mV" (nominal)}: `s`
 takes that "gpio" too; its W frames have rail 255.
 
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is

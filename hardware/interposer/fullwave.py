@@ -77,8 +77,8 @@ def copper(stack, width_mm, pitch_mm, far, first, last):
     return "".join(made)
 
 
-def document(stack, width_mm, pitch_mm, fineness, f):
-    """The XML of one line for openEMS."""
+def document(stack, width_mm, pitch_mm, fineness, f, ideal=False):
+    """The XML of one line for openEMS. ideal: copper without loss."""
     xs, ys, zs = grid(stack, width_mm, pitch_mm, fineness)
     at = lambda value, lines: lines[np.argmin(np.abs(lines - value))]
     bottom, top = stack.height_mm, stack.height_mm + stack.thickness_mm
@@ -100,8 +100,9 @@ def document(stack, width_mm, pitch_mm, fineness, f):
         coat = [box("Box", (0, bottom, 0), (far, bottom + thick, end), 2)]
         coat += [box("Box", (a, top, 0), (b, top + thick, end), 2) for a, b in ((left, right), guard)]
         made.append(material("mask", stack.mask_permittivity, coat))
+    sheet = 1e6 * conductivity(f) if ideal else conductivity(f)
     made.append(
-        f'<ConductingSheet Name="copper" Conductivity="{conductivity(f):.6g}" Thickness="15e-6"><Primitives>'
+        f'<ConductingSheet Name="copper" Conductivity="{sheet:.6g}" Thickness="15e-6"><Primitives>'
         f"{copper(stack, width_mm, pitch_mm, far, zs[ABSORBING], zs[-1 - ABSORBING])}</Primitives></ConductingSheet>"
     )
     ends = ((0, zs[ABSORBING]), (zs[-1 - ABSORBING], end))
@@ -146,12 +147,12 @@ def spectrum(path, f):
     return np.sum(value * np.exp(-2j * math.pi * f * t)) * (t[1] - t[0])
 
 
-def simulated(stack, width_mm, loss_Hz, pitch_mm=pairs.PITCH_mm, fineness=1.0):
+def simulated(stack, width_mm, loss_Hz, pitch_mm=pairs.PITCH_mm, fineness=1.0, ideal=False):
     """[Wave at each of FREQUENCIES_Hz] of a line by openEMS. loss_Hz: where the losses of laminate and copper are those
     of the material. Raises RuntimeError with openEMS's words where it failed."""
     zs = grid(stack, width_mm, pitch_mm, fineness)[2]
     with tempfile.TemporaryDirectory(prefix="ssdrig-openems-") as folder:
-        Path(folder, "line.xml").write_text(document(stack, width_mm, pitch_mm, fineness, loss_Hz))
+        Path(folder, "line.xml").write_text(document(stack, width_mm, pitch_mm, fineness, loss_Hz, ideal))
         words = f"ulimit -t {LIMIT_s}; exec openEMS line.xml --engine=sse-compressed"
         done = subprocess.run(["sh", "-c", words], cwd=folder, capture_output=True, text=True)
         files = [Path(folder, name) for name in ("v0", "v1", "v2", "i")]
@@ -177,32 +178,52 @@ def wave(probes, zs):
     return Wave(2 * z if z.real > 0 else -2 * z, gamma)
 
 
-def rows(waves):
-    """{figure: value} of {GHz: Wave} of the pair; what a method has not got is left out."""
-    found = {}
-    if 8 in waves:
-        z, gamma = waves[8]
-        slow = gamma.imag * pairs.LIGHT_m_s / (2 * math.pi * 8e9)
-        found = {"Zdiff at 8 GHz, Ohm": abs(z), "effective permittivity at 8 GHz": slow**2}
-    for ghz, wave_ in waves.items():
-        found[f"loss at {ghz} GHz, dB"] = 20 * math.log10(math.e) * wave_.gamma_per_m.real * pairs.LENGTH_mm * 1e-3
-    return found
+LAMINATE, COPPER = "loss of laminate and mask at 8 GHz, dB", "loss of copper at 8 GHz, dB"
+COMPARED_Hz = FREQUENCIES_Hz[0]
+
+
+def dB(nepers_per_m):
+    """Of a pair's whole length."""
+    return 20 * math.log10(math.e) * nepers_per_m * pairs.LENGTH_mm * 1e-3
+
+
+def rows(z_Ohm, permittivity, laminate_Np_m, copper_Np_m):
+    """{figure: value}; what a method has not got is None."""
+    return {
+        "Zdiff at 8 GHz, Ohm": z_Ohm,
+        "effective permittivity at 8 GHz": permittivity,
+        LAMINATE: laminate_Np_m and dB(laminate_Np_m),
+        COPPER: copper_Np_m and dB(copper_Np_m),
+    }
 
 
 def flat():
-    """{GHz: Wave} of the pair by the 2-D solver of pairs.py."""
+    """rows() of the pair by the 2-D solver of pairs.py."""
     line = pairs.solved()
-    return {round(f / 1e9): Wave(line.zdiff_Ohm, pairs.gamma_per_m(line, f)) for f in FREQUENCIES_Hz}
+    copper, laminate = pairs.loss_Np_m(line, COMPARED_Hz)
+    return rows(line.zdiff_Ohm, line.permittivity, laminate, copper)
+
+
+def closed():
+    """rows() by the closed forms: no mask, so the copper's loss is that at the 2-D solver's impedance."""
+    line = pairs.solved()._replace(resistance_per_root_Hz=pairs.closed_form_resistance())
+    z, permittivity = pairs.closed_form_Ohm()
+    return rows(z, permittivity, None, pairs.loss_Np_m(line, COMPARED_Hz)[0])
+
+
+def full(fineness):
+    """rows() by openEMS: with copper, and with one that has no loss. Raises RuntimeError."""
+    pair = pairs.STACK, pairs.WIDTH_mm, COMPARED_Hz
+    whole, laminate = (simulated(*pair, fineness=fineness, ideal=ideal)[0] for ideal in (False, True))
+    slow = whole.gamma_per_m.imag * pairs.LIGHT_m_s / (2 * math.pi * COMPARED_Hz)
+    lost = laminate.gamma_per_m.real
+    return rows(abs(whole.zdiff_Ohm), slow**2, lost, whole.gamma_per_m.real - lost)
 
 
 def figures():
-    """{method: rows()}: the 2-D solver, and openEMS at two meshes; the finer one at the first frequency alone. Raises
-    RuntimeError."""
-    pair = pairs.STACK, pairs.WIDTH_mm
-    coarse = {round(f / 1e9): simulated(*pair, f, fineness=COARSE)[k] for k, f in enumerate(FREQUENCIES_Hz)}
-    fine = {round(FREQUENCIES_Hz[0] / 1e9): simulated(*pair, FREQUENCIES_Hz[0], fineness=FINE)[0]}
-    waves = {"2-D field": flat(), f"openEMS, mesh x {COARSE:g}": coarse, f"openEMS, mesh x {FINE:g}": fine}
-    return {method: rows(of) for method, of in waves.items()}
+    """{method: rows()}. Raises RuntimeError."""
+    meshes = {f"openEMS, mesh x {fineness:g}": full(fineness) for fineness in (COARSE, FINE)}
+    return {"2-D field": flat(), "closed form": closed(), **meshes}
 
 
 def markdown(found):

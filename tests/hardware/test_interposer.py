@@ -229,19 +229,27 @@ def test_the_second_solvers_model_is_the_firsts():
     assert len(text.findall(".//ConductingSheet/Primitives/Box")) == 9  # plane, four faces of strip and guard
 
 
-def test_both_solvers_agree():
-    """The committed table of openEMS against the 2-D field, which is made again: within 10 %, the loss within 12 %,
-    for the copper's still falls with the mesh."""
+def test_each_figure_is_the_same_by_two_methods():
+    """The committed table against the 2-D field and the closed forms, which are made again: within 10 %. openEMS has
+    impedance, speed, laminate and mask; the copper's loss in it falls with the mesh, so the closed form has that."""
     text = (ROOT / "hardware/interposer/README.md").read_text()
     table = text.split("<!-- fullwave -->\n")[1].split("\n<!-- end -->")[0].splitlines()[2:]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
-    made = fullwave.rows(fullwave.flat())
-    assert [name for name, *_ in rows] == list(made)
-    for name, flat, *waves in rows:
-        assert float(flat) == pytest.approx(made[name], rel=0.001)
-        seen = [float(value) for value in waves if value != "-"]
-        assert len(seen) == (1 if "16 GHz" in name else 2)
-        assert seen == pytest.approx([float(flat)] * len(seen), rel=0.12 if "loss" in name else 0.03), name
+    rows = {name.strip(): cells for name, *cells in (line.strip("|").split("|") for line in table)}
+    assert list(rows) == list(fullwave.flat())
+    for column, made in enumerate((fullwave.flat(), fullwave.closed())):
+        for name, value in made.items():
+            cell = rows[name][column].strip()
+            assert value is None if cell == "-" else float(cell) == pytest.approx(value, rel=0.001)
+    for name, cells in rows.items():
+        flat, closed, *waves = [None if cell.strip() == "-" else float(cell) for cell in cells]
+        seconds = [closed] if name == fullwave.COPPER else waves
+        assert seconds == pytest.approx([flat] * len(seconds), rel=0.1), name
+
+
+def test_the_masks_loss_counts():
+    line, bare = pairs.solved(fineness=0.7), pairs.solved(pairs.STACK._replace(mask_mm=0.0), fineness=0.7)
+    copper, laminate = pairs.loss_Np_m(line, 8e9)
+    assert laminate > 1.1 * pairs.loss_Np_m(bare, 8e9)[1]
 
 
 @pytest.mark.slow

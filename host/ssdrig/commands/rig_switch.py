@@ -298,7 +298,7 @@ def _scope_of(hello: dict, rails: list[int], lasts_us: int) -> dict:
     rows = [row for row in inputs_of(hello) if row["rail"] in rails]
     both = {row["rail"] for row in rows if "nA_per_count" in row}
     if both and len(rails) == 1:
-        pair = [row["gpio"] for row in rows[-2:]]  # behind the ADC's inputs
+        pair = [row["gpio"] for row in rows[-2:]]  # after the ADC's inputs
         return {"gpio": pair, "rate": 500_000, "before": 500, "after": 7000}
     gpios = [row["gpio"] for row in hello.get("scope") or [] if row["rail"] in rails]
     if not gpios:

@@ -223,7 +223,7 @@ def _samples(samples: int, lost: int, clipped: int) -> Item:
 
 
 def stated_s(hello: Mapping | None) -> float:
-    """The error of a meter's times as it states it (s); of our board that of a stamp, for it answers pings.
+    """The error of a meter's times as it states it (s); of our board, which answers pings, that of a stamp.
 
     hello: its greeting, None without one."""
     stamp_ns = (hello or {}).get("stamp_ns")

@@ -127,7 +127,7 @@ def with_fast(build: dict, rail: int) -> dict:
 
 
 def with_gate_supply(build: dict, where: str) -> dict:
-    """The build with the gates' supply behind a divider at an input of the ADC, as in hardware/README.md. where:
+    """The build with the gates' supply, divided, at an input of the ADC, as in hardware/README.md. where:
     GPIO[:V]. Raises UsageError."""
     gpio, _, volts = where.partition(":")
     wrong: str | None = f"{where!r}"

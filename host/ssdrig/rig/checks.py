@@ -165,7 +165,7 @@ def of_scope(rail: int, scope_V: float, sensor_V: float, nominal_V: float | None
 def of_gate_supply(volts: float, wanted_V: float) -> Check:
     """The gates' supply by the ADC. One that sags takes the FETs of the rails into their linear range."""
     off, most = 100 * (volts / wanted_V - 1), 100 * (SCOPE_PART + GATE_SUPPLY_PART)
-    do = "the boost module (or, where there is none, its 12 V), its PTC, the divider at the ADC"
+    do = "the boost module or the 12 V that feeds the gates, its PTC, the divider at the ADC"
     return figure("gate supply", None, off, "%", -most, most, do)
 
 

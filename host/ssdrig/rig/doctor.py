@@ -124,7 +124,7 @@ def _scope(session: Session, bare: dict[int, dict]) -> list[Check]:
 
 
 def _gate_supply(session: Session) -> list[Check]:
-    """Of a board that measures it."""
+    """The gates' supply, on a board that measures it."""
     gate = session.hello.get("gate_supply")
     if not gate:
         return []

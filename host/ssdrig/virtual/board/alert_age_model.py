@@ -1,4 +1,4 @@
-"""Replaces the firmware's alert_age.py on the SIMULATED board, where there is no PIO1: for each of three lines, a
+"""Replaces the firmware's alert_age.py on the SIMULATED board, which has not got PIO1: for each of three lines, a
 machine's words for an instruction and for the count. The same names."""
 
 import addresses
