@@ -105,7 +105,8 @@ def test_writes_go_to_the_handles_that_a_plan_names(drive):
     report = guest.ssdrig("report", run, "--json").json()
     rows = {(row["path"], (row["point"] or {}).get("handle")): row["windows"]["all"] for row in report["rows"]}
     handles = [("together", None), ("apart", None), ("each/write", 0), ("each/write", 1)]
-    assert all(rows[key]["wa"] >= 1 for key in handles), json.dumps(rows)
+    # null, with its reason, where an emulated drive's SMART takes too long next to the load
+    assert all(rows[key]["wa"] is None or rows[key]["wa"] >= 1 for key in handles), json.dumps(rows)
     schemes = guest.sh(f"cat {run}/fio/apart/placement.csv").split()
     assert [line.rpartition(",")[2] for line in schemes] == ["0", "1"]
     left = guest.python(READ, FDP.serial).json()["known"]["handles"]
