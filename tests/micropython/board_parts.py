@@ -7,6 +7,7 @@ import usys
 
 usys.path[:] = [usys.argv[1], usys.argv[2], ".frozen"]
 
+import alert_age_model
 import cosim
 import clock64
 import i2c_block
@@ -14,6 +15,7 @@ import ina226
 import ina228
 import time
 
+usys.modules["alert_age"] = alert_age_model
 i2c_block.install(usys.argv[1] + "/i2c_fifo.py")
 import sampler
 

@@ -27,6 +27,7 @@ import json
 import struct
 
 import adc_ring_model
+import alert_age_model
 import cosim
 import i2c_block
 import machine
@@ -146,6 +147,7 @@ usys.modules["sys"] = Sys
 registers_model.usb_idle = unlocked(registers_model.usb_idle, 0)
 usys.modules["registers"] = registers_model
 usys.modules["adc_ring"] = adc_ring_model
+usys.modules["alert_age"] = alert_age_model
 time.ticks_us = unlocked(time.ticks_us, 0)
 time.ticks_add = unlocked(time.ticks_add, 2)
 time.ticks_diff = unlocked(time.ticks_diff, 2)

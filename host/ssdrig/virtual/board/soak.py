@@ -16,6 +16,7 @@ import usys
 usys.path[:] = [usys.argv[1], ".", ".frozen"]
 
 import adc_ring_model
+import alert_age_model
 import cosim
 import gc
 import i2c_block
@@ -97,6 +98,7 @@ machine.idle = idle
 usys.modules["sys"] = Sys
 usys.modules["registers"] = registers_model
 usys.modules["adc_ring"] = adc_ring_model
+usys.modules["alert_age"] = alert_age_model
 i2c_block.install(usys.argv[1] + "/i2c_fifo.py")
 cosim.begin(0, how["ticks"], 0, 1.0)  # with a pace, and nothing looks at it: no time but the board's
 
