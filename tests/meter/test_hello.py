@@ -30,7 +30,8 @@ def rig():
     }
     exec(compile(ast.Module(functions, []), "rig.py", "exec"), named)
     here = type("Rig", (), {name: named[name] for name in WORKED_OUT})()
-    sampler = SimpleNamespace(config_id=0, running=True, lane=SimpleNamespace(free=lambda: None))
+    lane = SimpleNamespace(free=lambda: None, stamp_us=lambda: 4)
+    sampler = SimpleNamespace(config_id=0, running=True, lane=lane)
     sampler.describe = lambda: described.append(1) or {"rail": 0, "config": sampler.config_id}
     sampler.recover = lambda: setattr(sampler, "config_id", sampler.config_id + 1)
     here.samplers, here.streaming, here.about, here.fast, here.boot, here.lost_at = [sampler], False, None, None, 7, 0

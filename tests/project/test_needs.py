@@ -70,6 +70,7 @@ WRONG_WORDS = (
     "export",
     "export nosuch --parquet /nowhere",
     "hardware nosuch",
+    "library nosuch",
     "plans check /nowhere.toml",
     "plans show nosuch",
     "purge",
