@@ -17,7 +17,8 @@ def rig():
     (source,) = (node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Rig")
     functions = [node for node in source.body if isinstance(node, ast.FunctionDef) and node.name in WORKED_OUT]
     said, described = [], []
-    board = dict.fromkeys(("NAME", "SERIAL", "BUILD", "REVISION"), "x") | {"SIMULATED": True, "BUSES": [], "GATE_SUPPLY": None}
+    board = dict.fromkeys(("NAME", "SERIAL", "BUILD", "REVISION"), "x")
+    board |= {"SIMULATED": True, "BUSES": [], "GATE_SUPPLY": None}
     named = {
         "json": json,
         "wire": wire,
