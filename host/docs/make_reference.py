@@ -1,4 +1,4 @@
-"""Makes host/ssdrig/report/reference.ssdlib anew: `python host/docs/make_reference.py`. The quick consistency test of
+"""Writes host/ssdrig/report/reference.ssdlib: `python host/docs/make_reference.py`. The quick consistency test of
 the SIMULATED drives below, with their own over-provisioning and 25 % of the raw NAND, carried out by their models in
 model time: no fio, no host that could be slow, the same result each time; half a minute. Run folders are written as a
 run leaves them, with the files of tests/support, and read as any other."""
@@ -64,7 +64,7 @@ class ModelRun(synthetic_plan.Writer):
         self.poll(reason, counted["host_write_bytes"] + (1 << 40), counted["nand_write_bytes"] + (1 << 40))
 
     def carried_out(self, path: str, seconds: int) -> None:
-        """A closed loop of so many seconds, in pieces between which the counters are read."""
+        """A closed loop of this length, in pieces between which the counters are read."""
         keys, pages = self.acts[path].keys, self.acts[path].range_bytes // 4096
         npages = int(keys["block"][0][0]) // 4096
         counts, latencies, watts = [], [], []

@@ -49,7 +49,7 @@ RUN = Run(
 
 @pytest.fixture
 def printed():
-    """printed(columns, text): what a terminal of so many columns is given, in lines."""
+    """printed(columns, text): the lines that a terminal of that width gets."""
 
     def show(columns: int, text: str) -> list[str]:
         stream = io.StringIO()

@@ -16,7 +16,7 @@ IN_X = 0x4020
 
 
 class Machine:
-    """A machine's two words: its X goes into the queue when it is told so."""
+    """A machine's two words: a written instruction puts its X into the queue."""
 
     def __init__(self, X):
         self.X, self.pushed = X, []

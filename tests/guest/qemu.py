@@ -62,7 +62,7 @@ SPACES = tuple(
     Disk(f"space{n}", "SPACEGUEST001", 16 * MIB, f"nvme-ns,bus=spacecontroller,nsid={n},drive={{id}}-file,id={{id}}")
     for n in (1, 2)
 )
-# a zoned namespace: 16 zones of 4 MiB, of which 3 MiB can be written
+# a zoned namespace: 16 zones of 4 MiB, each with 3 MiB to write
 ZONED = Disk(
     "zoned",
     "ZONEGUEST0001",

@@ -105,7 +105,7 @@ def test_the_two_are_asked_alone_and_at_their_rate(tmp_path, how):
 
 
 def test_a_peak_is_within_a_percent_and_5_mA_of_any_front_end():
-    """10 000 drawn from within what the budget says of a converter, corrected by the sensor as the host does."""
+    """10 000 drawn within a converter's budget, corrected by the sensor as the host does."""
     rng, made = np.random.default_rng(46), NA * 1e-9
     of = fast.CONVERTERS["ADS7042"]
     errors, stated = [], []

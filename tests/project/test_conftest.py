@@ -99,7 +99,7 @@ def inner(
     own = re.sub("(?m)^LEAVE_S = .*$", "LEAVE_S = 1", own)
     if limit_s:
         own = re.sub("(?m)^LIMIT_S, SLOW_LIMIT_S = .*$", f"LIMIT_S, SLOW_LIMIT_S = {limit_s}, 60", own)
-        # so long a test that works gets 50 ms of CPU time, whatever else the machine does
+        # meanwhile a test that works gets 50 ms of CPU time, whatever else the machine does
         own = re.sub("(?m)^IDLE_S, .*$", "IDLE_S, LEAST_CPU_S = 6, 0.05", own)
         own = own.replace("LOOK_S = 5", "LOOK_S = 0.2")
     (folder / "tests/conftest.py").write_text(own)
