@@ -30,6 +30,17 @@ from types import SimpleNamespace
 from ssdrig.serve import pages
 pages.sys = SimpleNamespace(executable={!r})
 """
+IN_A_FINALIZER = """
+import signal, weakref
+import uvicorn
+class Server(uvicorn.Server):
+    def __init__(self, config):
+        super().__init__(config)
+        thing = lambda: None
+        reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.{}))
+        del thing
+uvicorn.Server = Server
+"""
 
 
 def asked(served: Serving, *words) -> threading.Thread:
@@ -44,6 +55,13 @@ def asked(served: Serving, *words) -> threading.Thread:
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     return thread
+
+
+@pytest.mark.parametrize("name", ("SIGTERM", "SIGINT", "SIGHUP"))
+def test_a_signal_that_interrupts_a_finalizer(tmp_path, name):
+    with Serving(tmp_path, program=("-c", IN_A_FINALIZER.format(name) + MAIN)) as served:
+        served.process.wait(PATIENCE_s)
+    assert served.process.returncode == 130
 
 
 def test_a_refresh_of_the_index_that_does_not_return(tmp_path):

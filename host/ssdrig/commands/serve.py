@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from ssdrig.base import shipped
 from ssdrig.base.errors import ToolMissing, UsageError
@@ -58,8 +59,8 @@ def check(args) -> None:
         raise UsageError("--port from 0 to 65535", str(args.port), "choose another one")
 
 
-def command(args) -> int:
-    """Serves until Ctrl-C. Raises UsageError, ToolMissing."""
+def command(args) -> NoReturn:
+    """Serves until SIGINT, SIGTERM or SIGHUP, then raises KeyboardInterrupt. Raises UsageError, ToolMissing."""
     check(args)
     try:
         import uvicorn
@@ -68,12 +69,22 @@ def command(args) -> int:
     from ssdrig.serve import app as server
     from ssdrig.serve.connection import Connection
 
+    signals: list[int] = []
+
+    class Server(uvicorn.Server):
+        async def on_tick(self, counter: int) -> bool:
+            return bool(signals) or await super().on_tick(counter)
+
     sockets = listening(args.port)
     port = sockets[0].getsockname()[1]
     token = secrets.token_urlsafe(32)
     watched = Path(args.watched) if args.watched else watch_folder.default_folder()
     app, close = server.make(Path(args.folder), port, token, args.control, watched)
-    os.nice(NICE)  # a refusal leaves nothing in a process that continues
+    os.nice(NICE)  # from here on: a refusal leaves nothing in a process that continues
+    # counted, not raised: an exception in a handler is lost where it interrupts a finalizer, and the server stays
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, lambda number, _: signals.append(number))
     print(f"http://127.0.0.1:{port}/#t={token}", flush=True)
     print(f"serving {os.path.realpath(args.folder)}; Ctrl-C ends it, and touches no run", file=sys.stderr, flush=True)
     config = uvicorn.Config(
@@ -93,15 +104,11 @@ def command(args) -> int:
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=MOST_HEAD_BYTES,
     )
-    signal.signal(
-        signal.SIGTERM, signal.default_int_handler
-    )  # after uvicorn has ended: temporary files are removed, too
-    signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
-        uvicorn.Server(config).run(sockets=sockets)
+        Server(config).run(sockets=sockets)
     finally:
         close()
-    return 0
+    raise KeyboardInterrupt
 
 
 def listening(port: int) -> list[socket.socket]:
