@@ -9,7 +9,7 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from ssdrig.base.errors import DriveError, UnsafeTarget
@@ -19,6 +19,8 @@ from ssdrig.drive.inventory import Drive
 
 BLKGETDISKSEQ = 0x80081280  # linux/fs.h, Linux 5.15: the kernel's number of this appearance of a disk
 HINT = "bring the drive back, then start again"
+AGAIN = "start again with the drive's serial"
+CLASSES = {"controller": "nvme", "namespace": "nvme-generic"}  # of sysfs, by the kind of node
 
 
 class Way(Protocol):
@@ -71,13 +73,11 @@ class Door:
             raise UnsafeTarget(words, "not a block device", "remove the file that has the drive's name in /dev")
         if self._block and seen.st_rdev != os.makedev(drive.major, drive.minor):
             opened = f"device {os.major(seen.st_rdev)}:{os.minor(seen.st_rdev)}, not {drive.major}:{drive.minor}"
-            raise UnsafeTarget(words, opened, "start again with the drive's serial")
+            raise UnsafeTarget(words, opened, AGAIN)
         if not alive(self.fd):
             raise DriveError(words, "the disk is gone", HINT)
         if (now := sequence(self.fd)) != self._sequence:
-            raise UnsafeTarget(
-                words, f"another medium (diskseq {now}, not {self._sequence})", "start again with the drive's serial"
-            )
+            raise UnsafeTarget(words, f"another medium (diskseq {now}, not {self._sequence})", AGAIN)
         return path_of(self.fd)
 
 
@@ -108,50 +108,54 @@ def controller(drive: Drive, root: str | os.PathLike = "/") -> Iterator[str]:
     if there is none, UnsafeTarget if the node is not that of the drive's controller."""
     if not drive.controller:
         raise DriveError("an NVMe controller", f"none of {drive.name}", "see nvme list")
-    hint = "start again with the drive's serial"
-    try:
-        fd = os.open(sysfs.within(root, drive.controller), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise DriveError(f"{drive.controller} to open", error.strerror or str(error), HINT) from error
-    try:
-        seen = os.fstat(fd)
-        number = f"{os.major(seen.st_rdev)}:{os.minor(seen.st_rdev)}"
-        if root == "/" and not stat.S_ISCHR(seen.st_mode):
-            raise UnsafeTarget(f"{drive.controller} to be a controller", "no character device", hint)
-        named = os.path.realpath(sysfs.within(root, "sys/class/nvme", os.path.basename(drive.controller)))
-        if root == "/" and sysfs.text(named, "dev") != number:
-            raise UnsafeTarget(f"{drive.controller} to be the controller of {drive.name}", f"device {number}", hint)
+
+    def belongs(folder: str) -> bool:
+        named = os.path.realpath(folder)
         above = sysfs.within(root, "sys/dev/block", f"{drive.major}:{drive.minor}", "device")
         # of a drive with several paths it is the subsystem, which has a link to each controller
-        if named not in {os.path.realpath(os.path.join(above, link)) for link in (".", os.path.basename(named))}:
-            raise UnsafeTarget(f"{drive.controller} to be the controller of {drive.name}", "another drive's", hint)
-        yield path_of(fd)
-    finally:
-        os.close(fd)
+        return named in {os.path.realpath(os.path.join(above, link)) for link in (".", os.path.basename(named))}
+
+    with _held_node(drive, "controller", drive.controller, os.O_RDONLY, belongs, root) as path:
+        yield path
 
 
 @contextlib.contextmanager
 def generic(drive: Drive, root: str | os.PathLike = "/") -> Iterator[str]:
     """The path that opens the generic character device (/dev/ng0n1) of a namespace that is held; it is held meanwhile,
     too. Raises DriveError if there is none, UnsafeTarget if the node is not that of the drive's namespace."""
-    node = placement.generic(drive.name)
-    hint = "start again with the drive's serial"
+
+    def belongs(folder: str) -> bool:
+        block = sysfs.within(root, "sys/dev/block", f"{drive.major}:{drive.minor}")
+        same = os.path.realpath(os.path.join(folder, "device")) == os.path.realpath(os.path.join(block, "device"))
+        return same and os.path.basename(os.path.realpath(block)) == drive.name
+
+    with _held_node(drive, "namespace", placement.generic(drive.name), os.O_RDWR, belongs, root) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def _held_node(
+    drive: Drive, kind: str, node: str, flags: int, belongs: Callable[[str], bool], root: str | os.PathLike
+) -> Iterator[str]:
+    """The path that opens the character device `node` of `drive`, which is held meanwhile. Raises DriveError if it
+    cannot be opened, UnsafeTarget if it is not the drive's.
+
+    kind: of CLASSES.
+    belongs: whether the node's folder in sysfs is the drive's."""
     try:
-        fd = os.open(sysfs.within(root, node), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(sysfs.within(root, node), flags | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise DriveError(f"{node} to open", error.strerror or str(error), HINT) from error
     try:
-        seen = os.fstat(fd)
+        seen, expected = os.fstat(fd), f"{node} to be the {kind} of {drive.name}"
         number = f"{os.major(seen.st_rdev)}:{os.minor(seen.st_rdev)}"
+        folder = sysfs.within(root, "sys/class", CLASSES[kind], os.path.basename(node))
         if root == "/" and not stat.S_ISCHR(seen.st_mode):
-            raise UnsafeTarget(f"{node} to be a namespace", "no character device", hint)
-        folder = sysfs.within(root, "sys/class/nvme-generic", os.path.basename(node))
+            raise UnsafeTarget(expected, "no character device", AGAIN)
         if root == "/" and sysfs.text(folder, "dev") != number:
-            raise UnsafeTarget(f"{node} to be the namespace of {drive.name}", f"device {number}", hint)
-        block = sysfs.within(root, "sys/dev/block", f"{drive.major}:{drive.minor}")
-        same = os.path.realpath(os.path.join(folder, "device")) == os.path.realpath(os.path.join(block, "device"))
-        if not same or os.path.basename(os.path.realpath(block)) != drive.name:
-            raise UnsafeTarget(f"{node} to be the namespace of {drive.name}", "another drive's", hint)
+            raise UnsafeTarget(expected, f"device {number}", AGAIN)
+        if not belongs(folder):
+            raise UnsafeTarget(expected, "another drive's", AGAIN)
         yield path_of(fd)
     finally:
         os.close(fd)
