@@ -6,12 +6,13 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from types import SimpleNamespace
 
 import pytest
-from teardowns import DUTIES, LOST, NO_SPACE, carried_out, heard, signals_at
+from teardowns import DUTIES, LOST, NO_SPACE, carried_out, heard, in_a_callback, in_a_finalizer, signals_at
 
 from ssdrig.base.errors import JournalError, RigError
 from ssdrig.base.progress import Progress
@@ -205,6 +206,49 @@ def test_the_second_signal_raises_where_it_may():
 def test_before_anything_is_acquired_the_first_signal_raises():
     with pytest.raises(KeyboardInterrupt), Stop(Progress(quiet=True)):
         signal.raise_signal(signal.SIGHUP)
+
+
+@pytest.mark.parametrize("drop", [in_a_callback, in_a_finalizer])
+def test_after_a_signal_that_interrupts_a_finalizer_the_next_one_raises(drop, capfd):
+    with Stop(Progress()) as stop:
+        drop(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)  # the run ends
+        with stop.held():
+            drop(signal.SIGINT)
+            with stop.second_raises():
+                signal.raise_signal(signal.SIGINT)
+            with stop.next_raises("figures"):
+                drop(signal.SIGHUP)
+                drop(signal.SIGHUP)
+                with pytest.raises(KeyboardInterrupt):
+                    signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+    assert stop.count == 9 and stop.name == "SIGINT"
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("drop", [in_a_callback, in_a_finalizer])
+def test_second_signal_that_interrupts_a_finalizer_leaves_it_to_the_third(drop):
+    with Stop(Progress(quiet=True)) as stop, stop.held(), stop.second_raises():
+        signal.raise_signal(signal.SIGINT)
+        drop(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_other_errors_of_finalizers_are_reported_as_before(monkeypatch):
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", hook := lambda dropped: reported.append(dropped.exc_type))
+
+    class Broken:
+        def __del__(self):
+            raise ZeroDivisionError
+
+    with Stop(Progress(quiet=True)):
+        Broken()
+    assert reported == [ZeroDivisionError] and sys.unraisablehook is hook
 
 
 def test_nohup_stays():

@@ -10,11 +10,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from fake_tools import answer_of_smartctl
 from hypothesis import given
 from hypothesis import strategies as st
+from teardowns import in_a_callback, in_a_finalizer
 from watching import (
     MAIN,
     NOVEMBER_NS,
@@ -31,6 +33,7 @@ from watching import (
 )
 
 from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.base.progress import Progress
 from ssdrig.commands import watch as watch_command
 from ssdrig.drive import guard
 
@@ -249,6 +252,56 @@ def test_told_to_end_in_a_poll_it_keeps_the_poll_first(tools, kept, number, code
         time.sleep(0.01)
     process.send_signal(number)
     assert finish(process)[0] == code and len(records(kept)) == 1 and records(kept)[0]["smartctl"]
+
+
+class Rounds:
+    """Stands in for watch.Watch: `do` is what a round does."""
+
+    def __init__(self, folder, do):
+        self.folder, self.do = folder, do
+
+    def round(self, _):
+        self.do()
+        return []
+
+
+def served(folder, do):
+    return watch_command._serve(cast(Any, Rounds(folder, do)), 1000.0, None, Progress(quiet=True), None, None)
+
+
+@pytest.mark.parametrize("drop", [in_a_callback, in_a_finalizer])
+def test_signals_that_interrupt_finalizers_leave_it_to_the_next(kept, drop, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+
+    def poll():
+        for _ in range(3):
+            drop(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("it waits for the poll")
+
+    with pytest.raises(KeyboardInterrupt):
+        served(kept, poll)
+
+
+def test_signal_that_comes_to_who_holds_the_lock_of_an_event(kept, monkeypatch):
+    """A handler that sets the Event for which its thread waits would wait for that thread."""
+    made = []
+
+    class Event(threading.Event):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
+        def set(self):
+            assert not self._cond._lock.locked()
+            super().set()
+
+    def poll():
+        with made[-1]._cond:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(threading, "Event", Event)
+    assert served(kept, poll) == 0 and made[-1].is_set()
 
 
 @pytest.mark.parametrize("address", ["path", "@abstract"])

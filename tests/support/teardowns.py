@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import weakref
 from types import SimpleNamespace
 from unittest import mock
 
@@ -251,6 +252,24 @@ def heard(number):
             yield
     finally:
         signal.signal(number, before)
+
+
+def in_a_callback(number):
+    """This process gets the signal while a weak reference's callback runs: what its handler raises is dropped."""
+    referent = threading.Event()
+    reference = weakref.ref(referent, lambda _: signal.raise_signal(number))
+    del referent
+    assert reference() is None
+
+
+def in_a_finalizer(number):
+    """This process gets the signal while an object's __del__ runs: what its handler raises is dropped."""
+
+    class Ending:
+        def __del__(self):
+            signal.raise_signal(number)
+
+    Ending()
 
 
 NO_SPACE = OSError(errno.ENOSPC, "No space left on device")

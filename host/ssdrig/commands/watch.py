@@ -1,8 +1,10 @@
 """Keep reading SMART from drives: `ssdrig watch`. Each poll is on the disk before it is reported; what a run holds is
 left alone."""
 
+import contextlib
 import json
 import os
+import queue
 import signal
 import socket
 import threading
@@ -334,15 +336,17 @@ def _print_json(result: dict) -> None:
 
 def _serve(watch: Watch, interval_s: float, url: str | None, show: Progress, report, metrics: Metrics | None) -> int:
     ended, sender = threading.Event(), None
+    # an Event's own lock may be held by who waits for it, so a handler that set it would wait for ever
+    signals: queue.SimpleQueue[int] = queue.SimpleQueue()
     caught: list[int] = []
 
-    def end(signum, _) -> None:
-        if caught and signum == signal.SIGINT:
+    def on_signal(number: int, _) -> None:
+        caught.append(number)
+        signals.put(number)
+        if len(caught) > 1 and number == signal.SIGINT:
             raise KeyboardInterrupt  # asked twice: do not wait for the poll
-        caught.append(signum)
-        ended.set()
 
-    handlers = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         if url:
             _target(url)  # an invalid address is reported now
@@ -350,7 +354,7 @@ def _serve(watch: Watch, interval_s: float, url: str | None, show: Progress, rep
             sender.start()
         notify("READY=1")
         first = next_ns = _boottime_ns()
-        while not ended.is_set():
+        while not caught:
             results = watch.round(show.say)
             for result in results:
                 _tell(result, show)
@@ -363,10 +367,12 @@ def _serve(watch: Watch, interval_s: float, url: str | None, show: Progress, rep
                     show.say(str(error))
             _say_round(results, show)
             next_ns = grid(first, interval_s, _boottime_ns())
-            while not ended.is_set() and (left_s := (next_ns - _boottime_ns()) / 1e9) > 0:
+            while not caught and (left_s := (next_ns - _boottime_ns()) / 1e9) > 0:
                 notify("WATCHDOG=1")
-                ended.wait(min(left_s, SLICE_S))  # in slices: a suspend stops the clock that wait() uses
+                with contextlib.suppress(queue.Empty):
+                    signals.get(timeout=min(left_s, SLICE_S))  # in slices: a suspend stops the clock of a wait
         notify("STOPPING=1")
+        ended.set()
         if sender:
             sender.join(2)  # unsent points follow after the next start
     finally:

@@ -6,8 +6,10 @@ for a bounded time; one that fails or hangs is recorded and never keeps the othe
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import NoReturn
 
 from ssdrig.base.errors import JournalError, RigError, SsdrigError, words_of
 from ssdrig.base.progress import Progress
@@ -22,7 +24,8 @@ class Stop:
 
     A signal raises KeyboardInterrupt only where it may: immediately while nothing is acquired, the second one inside
     `with stop.second_raises()`, none inside `with stop.held()`. At most one raises; all others are only counted, so
-    that nothing interrupts what a run does to end."""
+    that nothing interrupts what a run does to end. One that interrupted a finalizer does not count: Python drops what
+    is raised there, so the next signal raises in its place."""
 
     def __init__(self, show: Progress):
         self.count = 0
@@ -33,8 +36,10 @@ class Stop:
         self._raised = False
         self._acquired = False
         self._old: dict = {}
+        self._old_hook = sys.unraisablehook
 
     def __enter__(self) -> "Stop":
+        self._old_hook, sys.unraisablehook = sys.unraisablehook, self._on_dropped
         for number in SIGNALS:
             if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
                 continue  # nohup
@@ -48,22 +53,37 @@ class Stop:
     def __exit__(self, *_) -> None:
         for number, handler in self._old.items():
             signal.signal(number, handler)
+        sys.unraisablehook = self._old_hook
 
     def _on_signal(self, number, _frame) -> None:
         self.count += 1
         self.name = self.name or signal.Signals(number).name
         raises_at = None if self._raises_at == 1 and self._acquired else self._raises_at
         if raises_at and self.count >= raises_at and not self._raised:
-            self._raised = True
-            raise KeyboardInterrupt
+            self._raise()
         if self.doing:
             words = f"finishing: {self.doing}"
         else:
             words = "stopping after this second" + ("; once more stops immediately" if raises_at else "")
+        self._write(f"{signal.Signals(number).name}: {words}")
+
+    def _on_dropped(self, dropped: "sys.UnraisableHookArgs") -> None:
+        """What Python drops, because it was raised in a finalizer or a callback of a weak reference."""
+        if dropped.exc_type is not KeyboardInterrupt:
+            self._old_hook(dropped)
+            return
+        self._raised = False
+        self._write(f"{self.name}: not stopped; once more stops immediately")
+
+    def _raise(self) -> NoReturn:
+        self._raised = True
+        raise KeyboardInterrupt
+
+    def _write(self, words: str) -> None:
         if not self._show.quiet:
             with contextlib.suppress(OSError):
                 # not by print: the handler may have interrupted one
-                os.write(2, f"\n{signal.Signals(number).name}: {words}\n".encode())
+                os.write(2, f"\n{words}\n".encode())
 
     def asked(self) -> bool:
         return self.count > 0
@@ -71,8 +91,7 @@ class Stop:
     def check(self) -> None:
         """Raise KeyboardInterrupt if someone asked for the end."""
         if self.count:
-            self._raised = True
-            raise KeyboardInterrupt
+            self._raise()
 
     def acquired(self) -> None:
         """From now on there is something to tear down: between two blocks nothing may interrupt the way there."""
