@@ -143,6 +143,7 @@ def test_the_schema_file_is_good():
         "smart_device",
         "smart_attribute",
         "rig_event",
+        "host_power",
         "powerloss_cut",
         "powerloss_bound",
         "retention_baseline",

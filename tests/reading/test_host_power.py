@@ -11,7 +11,7 @@ def step(path, *hosts):
 
 
 def host(lasted_s, bmc_W=None, **energy_J):
-    event = {"kind": "host", "lasted_s": lasted_s, "energy_J": energy_J}
+    event = {"t_ns": 10**12, "kind": "host", "lasted_s": lasted_s, "energy_J": energy_J}
     return event if bmc_W is None else event | {"bmc_W": bmc_W}
 
 
@@ -42,7 +42,8 @@ def test_a_zone_that_an_event_lacks_is_not_known():
 
 @pytest.mark.parametrize("energy", [None, [], {"p": "1"}, {"p": -1}, {"p": float("nan")}, {"p": True}, {"p": 1e300}])
 def test_what_is_no_energy(energy):
-    assert host_power.of_steps(step("load", {"kind": "host", "lasted_s": 10.0, "energy_J": energy})) == []
+    event = {"t_ns": 10**12, "kind": "host", "lasted_s": 10.0, "energy_J": energy}
+    assert host_power.of_steps(step("load", event)) == []
 
 
 def test_the_table_of_the_page():

@@ -38,6 +38,7 @@ EXPANDED = 2
 # link. Programs of NAND take a hundred times that.
 READ_J_PER_B, WRITE_J_PER_B = 1e-11, 2e-10
 EVENT = "pairing"  # of the journal
+NOT_BY_RIG = (EVENT, "host")  # events whose power no rig has measured, or that are the evidence
 MEASURED = ("_W", "_J", "_A", "_uV")  # how the keys of an event end that a rig has measured
 OF_QUIET = ("floor_W", "band_W", "energy_J", "above_J", "after_s")  # of a rest's end, which the power shows
 PAIRED, NOT_PAIRED, UNKNOWN = "paired", "not_paired", "unknown"
@@ -221,9 +222,10 @@ def believed(events: Iterable[dict]) -> list[dict]:
 
 def without_power(event: dict, why: str) -> dict:
     """An event whose figures of the rig are null, with the reason `why`. The pairing's own stay: they are the evidence.
+    No rig has measured the host's.
 
     event: of the journal, which is not changed."""
-    if event["kind"] == EVENT or event["kind"].startswith("rig."):
+    if event["kind"] in NOT_BY_RIG or event["kind"].startswith("rig."):
         return event
     if event["kind"] == "quiet":
         return {**event, **dict.fromkeys(OF_QUIET), "reached": False, "why": why}

@@ -1,9 +1,24 @@
 """Power of the host by step, from the events `host`: context next to the drive's power, never the drive's. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from ssdrig.reading.rundata import SECOND_NS
+
+EVENT = "host"  # of the journal
 BMC = "BMC"
+
+
+class Power(NamedTuple):
+    """Mean power of a zone of the host, such as package-0, for `lasted_s` from `begin_ns` on (CLOCK_MONOTONIC). BMC:
+    of the whole host, by samples of its BMC, so its energy is not known."""
+
+    zone: str
+    begin_ns: int
+    lasted_s: float
+    power_W: float
+    energy_J: float | None
 
 
 @dataclass
@@ -38,24 +53,40 @@ def of_steps(events: Iterable[dict]) -> list[Step]:
             now = steps.setdefault(event["step"], Step(event["step"]))
         elif event["kind"] == "step.end":
             now = None
-        elif event["kind"] == "host" and now and _number(event.get("lasted_s"), 1e6):
-            _add(now, event)
+        elif now:
+            _add(now, of_event(event))
     return [step for step in steps.values() if step.power_W]
 
 
-def _add(step: Step, event: dict) -> None:
-    lasted_s = float(event["lasted_s"])
+def of_event(event: Mapping) -> list[Power]:
+    """The zones of an event `host`; [] of others, and of one without a usable time."""
+    seconds = event.get("lasted_s")
+    if event["kind"] != EVENT or not seconds or not _number(seconds, 1e6):
+        return []
+    lasted_s = float(seconds)
+    begin_ns = event["t_ns"] - round(lasted_s * SECOND_NS)
     energies = event.get("energy_J")
-    joules = {
-        str(zone)[:40]: float(value)
-        for zone, value in (energies if isinstance(energies, dict) else {}).items()
-        if _number(value, 1e9)
-    }
-    zones = joules if not step.covered_s else step.energy_J.keys() & joules.keys()
-    step.energy_J = {zone: step.energy_J.get(zone, 0.0) + joules[zone] for zone in joules if zone in zones}
-    step.covered_s += lasted_s
+    zones = [
+        Power(str(zone)[:40], begin_ns, lasted_s, joules / lasted_s, float(joules))
+        for zone, joules in (energies if isinstance(energies, dict) else {}).items()
+        if _number(joules, 1e9)
+    ]
     if _number(event.get("bmc_W"), 1e6):
-        step.bmc_Js += event["bmc_W"] * lasted_s
+        zones.append(Power(BMC, begin_ns, lasted_s, float(event["bmc_W"]), None))
+    return zones
+
+
+def _add(step: Step, zones: list[Power]) -> None:
+    """Take up the zones of one event."""
+    if not zones:
+        return
+    lasted_s = zones[0].lasted_s
+    joules = {power.zone: power.energy_J for power in zones if power.energy_J is not None}
+    known = joules.keys() & step.energy_J.keys() if step.covered_s else joules.keys()
+    step.energy_J = {zone: step.energy_J.get(zone, 0.0) + joules[zone] for zone in joules if zone in known}
+    step.covered_s += lasted_s
+    if zones[-1].zone == BMC:
+        step.bmc_Js += zones[-1].power_W * lasted_s
         step.bmc_s += lasted_s
 
 

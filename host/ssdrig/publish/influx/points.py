@@ -33,6 +33,7 @@ from ssdrig.powerloss import tally
 from ssdrig.publish.influx import line_protocol, made, smart_points
 from ssdrig.publish.influx.line_protocol import drive_tag, host_tag
 from ssdrig.publish.influx.outbox import Outbox
+from ssdrig.reading import host_power
 from ssdrig.runs import integrity, journal, parts
 
 LEAST_MS = 500  # the document at the end may come right after the previous one
@@ -88,6 +89,7 @@ class Running:
 
 
 Point = tuple[str, dict, dict]  # measurement, tags, fields
+OF_HOST = ("lasted_s", "power_W", "energy_J")
 OF_BASELINE = ("p50_us", "p99_us", "max_us", "pieces")
 OF_PASS = ("number", "blocks", "bad", "share_most", "slow", "slowdown")
 OF_STORAGE = ("hours", "off_hours", "mean_C", "effective_C", "covers")
@@ -303,6 +305,9 @@ class Emitter:
             elif event["kind"] == "session.judged":
                 for measurement, tags, fields in self._cuts.points(event):
                     yield from self._point(measurement, tags, fields, time_ns(event))
+            for power in host_power.of_event(event):
+                fields = {name: getattr(power, name) for name in OF_HOST}
+                yield from self._point("host_power", {"zone": power.zone}, fields, power.begin_ns)
             for measurement, tags, fields in retention_points(event):
                 yield from self._point(measurement, tags, fields, event["t_ns"])
         for job, (step, *_) in list(self._jobs.items()):
@@ -489,6 +494,7 @@ def counts(run: Path) -> Counter[str]:
             "fio_live": sum(len(Running(Path(run) / job).seconds()) for job in jobs),
             **{name: polls[name] for name in ("ssd_wear", "smart_device", "smart_attribute")},
             "rig_event": len(events),
+            "host_power": sum(len(host_power.of_event(event)) for event in events),
             **results.counts(Path(run)),
         }
     )

@@ -1,4 +1,5 @@
-"""A run folder as rows of the kinds `run`, `figure`, `smart`, `event` and `cut`. Figures are those of the report."""
+"""A run folder as rows of the kinds `run`, `figure`, `smart`, `host`, `event` and `cut`. Figures are those of the
+report."""
 
 import json
 import math
@@ -13,7 +14,7 @@ from ssdrig.drive.smart import counters
 from ssdrig.meter import pairing
 from ssdrig.powerloss.sessions import JUDGED, record_of
 from ssdrig.publish.lake import schema
-from ssdrig.reading import results, timeline
+from ssdrig.reading import host_power, results, timeline
 from ssdrig.reading.row import Table
 from ssdrig.runs import integrity, journal, parts
 
@@ -138,6 +139,19 @@ def events(part: Part) -> Iterator[Row]:
             "round": number_of(event.get("round")),
             "body": text_of({key: value for key, value in event.items() if key not in ("t_ns", "kind", "crc")}),
         }
+
+
+def host(part: Part) -> Iterator[Row]:
+    """The host's power by zone."""
+    step: Row = {}
+    for event in part.events:
+        if event["kind"] == "step.start":
+            step = {"step": _word(event.get("step")), "round": number_of(event.get("round"))}
+        elif event["kind"] == "step.end":
+            step = {}
+        for power in host_power.of_event(event):
+            values = {"zone": power.zone, "lasted_s": power.lasted_s}
+            yield part.at(power.begin_ns) | step | values | {"power_W": power.power_W, "energy_J": power.energy_J}
 
 
 def cuts(of_parts: Iterable[Part]) -> list[Row]:

@@ -105,6 +105,7 @@ def _written(run: Path, of_parts: list[rows.Part], writer: "_Writer", with_sampl
     writer.put("figure", [tables("figure", ({**writer.same, **row} for row in shared.figures))])
     writer.put("cut", [tables("cut", ({**writer.same, **row} for row in rows.cuts(of_parts)))])
     writer.put("smart", writer.batches("smart", (row for part in of_parts for row in rows.smart(part))))
+    writer.put("host", writer.batches("host", (row for part in of_parts for row in rows.host(part))))
     writer.put("event", writer.batches("event", (row for part in of_parts for row in rows.events(part))))
     return rows.of_run(run, of_parts, shared) | writer.same | counts | {"files": [*writer.files]}
 
