@@ -24,7 +24,7 @@ COUNTS = {
     "cuts": "of powerloss-aim, powerloss-long and powerloss-injector, for a shorter one",
     "kills": "of powerloss-kill, for a shorter one",
     "plans": "of busy and plans, for a shorter one: the first N",
-    "pairs": "of busy-claims: pairs of runs",
+    "pairs": "of busy-claims and powerloss-ready: pairs of runs",
     "rows": "of plans: rows measured before, which are not measured again; new ones are appended",
 }
 FILES = {"rows"}  # of COUNTS: those that are a file

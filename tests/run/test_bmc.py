@@ -1,9 +1,14 @@
 """Power of the host by a BMC: a fake one over HTTP on loopback."""
 
 import base64
+import hashlib
 import http.server
 import json
+import shutil
+import ssl
+import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -29,12 +34,14 @@ OLD = {
 
 @pytest.fixture
 def served():
-    """served(documents, user_and_password) -> the address of a BMC."""
+    """served(documents, user_and_password, certificate) -> the address of a BMC. `certificate`: file with its key, for
+    TLS. served.asked: the headers of all requests."""
     servers = []
 
-    def serve(documents: dict, secret: str | None = None) -> str:
+    def serve(documents: dict, secret: str | None = None, certificate: Path | None = None) -> str:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
+                serve.asked.append(dict(self.headers))
                 word = base64.b64encode((secret or "").encode()).decode()
                 good = secret is None or self.headers.get("Authorization") == f"Basic {word}"
                 document = documents.get(self.path)
@@ -48,10 +55,16 @@ def served():
 
         server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
         servers.append(server)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         user = f"{secret.partition(':')[0]}@" if secret else ""
-        return f"redfish+http://{user}127.0.0.1:{server.server_port}"
+        scheme = "redfish" if certificate else "redfish+http"
+        return f"{scheme}://{user}127.0.0.1:{server.server_port}"
 
+    serve.asked = []
     yield serve
     for server in servers:
         server.shutdown()
@@ -80,6 +93,48 @@ def test_a_user_and_a_password(served, monkeypatch):
     assert bmc.Bmc(url).path
     monkeypatch.setenv(bmc.PASSWORD, "wrong")
     assert "401" in bmc.Bmc(url).why
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory) -> list[Path]:
+    """Two that sign themselves, for another name than the address."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    paths = [tmp_path_factory.mktemp("tls") / f"{n}.pem" for n in range(2)]
+    for path in paths:
+        words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        words += ["-days", "30", "-subj", "/CN=bmc", "-keyout", str(path), "-out", str(path.with_suffix(".crt"))]
+        subprocess.run(words, check=True, capture_output=True)
+        path.write_bytes(path.read_bytes() + path.with_suffix(".crt").read_bytes())
+    return paths
+
+
+def digest_of(certificate: Path) -> str:
+    text = certificate.with_suffix(".crt").read_text()
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(text)).hexdigest()
+
+
+def test_certificate_that_a_bmc_signed_itself(served, certificates, monkeypatch):
+    monkeypatch.setenv(bmc.PASSWORD, "secret")
+    monkeypatch.delenv(bmc.FINGERPRINT, raising=False)
+    url, digest = served(NEW, "operator:secret", certificates[0]), digest_of(certificates[0])
+    unknown = bmc.Bmc(url)
+    assert unknown.path is None and digest in unknown.why and served.asked == []
+    monkeypatch.setenv(bmc.FINGERPRINT, digest_of(certificates[1]))
+    other = bmc.Bmc(url)
+    assert other.path is None and digest in other.why and served.asked == []
+    colons = ":".join(digest[i : i + 2] for i in range(0, 64, 2)).upper()
+    for fingerprint in (digest, colons):
+        monkeypatch.setenv(bmc.FINGERPRINT, fingerprint)
+        assert bmc.Bmc(url).path
+    assert all("Authorization" in headers for headers in served.asked)
+
+
+@pytest.mark.parametrize("fingerprint", ["x", "00" * 31, "zz" * 32])
+def test_what_is_no_fingerprint(monkeypatch, fingerprint):
+    monkeypatch.setenv(bmc.FINGERPRINT, fingerprint)
+    with pytest.raises(UsageError):
+        bmc.check("redfish://192.0.2.1")
 
 
 @pytest.mark.parametrize(

@@ -4,22 +4,28 @@ never the drive's.
 Sources: DMTF DSP0266 (service root, collections, basic authentication), DSP0268 (schemas EnvironmentMetrics, property
 PowerWatts.Reading, and Power, PowerControl[].PowerConsumedWatts, which it replaces since 2020.4).
 
-`redfish://[USER@]HOST[:PORT]` is HTTPS, `redfish+http://` plain HTTP. The password is $SSDRIG_BMC_PASSWORD; a BMC whose
-certificate it signed itself is trusted by $SSDRIG_BMC_CA, a file with that certificate."""
+`redfish://[USER@]HOST[:PORT]` is HTTPS, `redfish+http://` plain HTTP. The password is $SSDRIG_BMC_PASSWORD. The
+certificate must be one that this machine trusts, or the one whose SHA-256 is $SSDRIG_BMC_FINGERPRINT: most BMCs sign
+their own. Nothing is sent to another one."""
 
 import base64
+import hashlib
 import json
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ssdrig.base.errors import UsageError
 
-PASSWORD, CA = "SSDRIG_BMC_PASSWORD", "SSDRIG_BMC_CA"
+if TYPE_CHECKING:
+    import http.client
+
+PASSWORD, FINGERPRINT = "SSDRIG_BMC_PASSWORD", "SSDRIG_BMC_FINGERPRINT"
 SCHEMES = {"redfish": 443, "redfish+http": 80}  # and the port
 INTERVAL_S = 5.0  # a BMC averages over a second or more, and answers in tenths of a second
 LIMIT_S = 10.0
@@ -38,6 +44,10 @@ def check(url: str) -> None:
     if parts.scheme not in SCHEMES or not parts.hostname or port == 0 or parts.password is not None:
         seen = "a password in the address" if parts.password is not None else url[:80]
         raise UsageError("the address of a BMC", seen, HINT)
+    fingerprint = os.environ.get(FINGERPRINT, "")
+    if fingerprint and not re.fullmatch("[0-9a-f]{64}", _digits(fingerprint)):
+        do = "copy the 64 hexadecimal digits that the BMC's own page, or a run without it, shows"
+        raise UsageError(f"the SHA-256 of a certificate in ${FINGERPRINT}", fingerprint[:100], do)
 
 
 class Bmc(threading.Thread):
@@ -80,16 +90,7 @@ class Bmc(threading.Thread):
         """A resource. Raises OSError, ValueError."""
         import http.client  # with TLS the import doubles the start-up time
 
-        if self._tls:
-            import ssl
-
-            context = ssl.create_default_context(cafile=os.environ.get(CA) or None)
-            context.check_hostname = not os.environ.get(CA)  # a certificate that is named is the one that is meant
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                self._host, self._port, timeout=LIMIT_S, context=context
-            )
-        else:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=LIMIT_S)
+        connection = self._connection()
         try:
             connection.request("GET", path, headers=self._headers)
             reply = connection.getresponse()
@@ -104,6 +105,42 @@ class Bmc(threading.Thread):
         if not isinstance(document, dict):
             raise ValueError(f"GET {path}: no JSON object")
         return document
+
+    def _connection(self) -> "http.client.HTTPConnection":
+        """To the BMC, by TLS to one that is proven to be meant. Raises OSError."""
+        import http.client
+
+        if not self._tls:
+            return http.client.HTTPConnection(self._host, self._port, timeout=LIMIT_S)
+        import ssl
+
+        context, meant = ssl.create_default_context(), _digits(os.environ.get(FINGERPRINT, ""))
+        if meant:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # by the fingerprint, below
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=LIMIT_S, context=context)
+        try:
+            connection.connect()
+        except ssl.SSLCertVerificationError as error:
+            raise OSError(self._untrusted(error.verify_message)) from error
+        seen = hashlib.sha256(connection.sock.getpeercert(True) or b"").hexdigest()
+        if meant and seen != meant:
+            connection.close()
+            raise OSError(f"its certificate is another one: SHA-256 {seen}, ${FINGERPRINT} {meant}")
+        return connection
+
+    def _untrusted(self, why: str) -> str:
+        """Why the certificate is not trusted, and which one it is. Nothing but a handshake is sent to ask."""
+        import ssl
+
+        try:
+            text = ssl.get_server_certificate((self._host, self._port), timeout=LIMIT_S)
+            digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(text)).hexdigest()
+        except (OSError, ValueError):
+            return f"its certificate is not trusted: {why}"
+        return (
+            f"its certificate is not trusted: {why}; if its SHA-256 is the one that the BMC's own page shows, set"
+            f" {FINGERPRINT}={digest}"
+        )
 
     def run(self) -> None:
         while self.path and not self._ended.is_set():
@@ -126,6 +163,11 @@ class Bmc(threading.Thread):
     def end(self) -> None:
         """End the thread; a request under way ends with the process."""
         self._ended.set()
+
+
+def _digits(fingerprint: str) -> str:
+    """Without colons, in small letters."""
+    return fingerprint.replace(":", "").strip().lower()
 
 
 def watts_of(document: dict[str, Any]) -> float | None:

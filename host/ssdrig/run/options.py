@@ -36,7 +36,7 @@ OP = (
 )
 BMC_POWER = (
     "also record the power of the whole host as its BMC reports it: redfish://USER@HOST, password in"
-    " $SSDRIG_BMC_PASSWORD"
+    " $SSDRIG_BMC_PASSWORD, SHA-256 of a certificate that it signed itself in $SSDRIG_BMC_FINGERPRINT"
 )
 STEADY_FROM = "start of the window `steady`, which ends with the load (reviews: 1400 of 2000; default: 70 %%)"
 ALLOW_CUT = (
