@@ -47,12 +47,12 @@ def test_a_few_cuts_have_a_control_session_too_and_what_cannot_be_announced_is_n
     assert Counter(cut.aim for cut in cut_schedule.cuts(3, 5, 0, AIMS, {"crowbar": 1}, True)).total() == 5
 
 
-def test_a_power_cycle_without_a_write_is_never_the_first_cut():
+def test_a_power_cycle_without_a_write_or_a_cut_into_a_start_is_never_the_first_cut():
+    aims = {"random": 2, "again": 4, "recovery": 3, "recovery:5..9": 3}
     for seed in range(40):
-        cuts = [
-            cut for cut in cut_schedule.cuts(seed, 6, 1, {"random": 2, "again": 4}, {"crowbar": 1}, True) if cut.shape
-        ]
+        cuts = [cut for cut in cut_schedule.cuts(seed, 12, 1, aims, {"crowbar": 1}, True) if cut.shape]
         assert next(cut.aim for cut in cuts if not cut.control) == "random"
+        assert Counter(cut.aim for cut in cuts if not cut.control) == aims
     assert [cut.aim for cut in cut_schedule.cuts(1, 2, 0, {"again": 1}, {"crowbar": 1}, True)] == ["again"] * 2
 
 
@@ -88,3 +88,13 @@ def test_a_limit_that_no_drive_could_break_is_refused():
         step.check({**keys, "ready": ready}, "p.toml")
     with pytest.raises(UsageError, match="at most 130 s.*131 s in p.toml"):
         step.check({**keys, "ready": 131.0}, "p.toml")
+
+
+def test_first_loss_of_power_is_unannounced_and_of_a_shape_that_stays_off():
+    for seed in range(200):
+        shapes = {"glitch": 3, "crowbar": 1, "dips": 2}
+        found = cut_schedule.cuts(seed, 6, 4, {"random": 1}, shapes, True)
+        first = next(cut for cut in found if cut.shape)
+        assert (first.control, first.shape) == (None, "crowbar") and Counter(cut.control for cut in found)[None] == 6
+    found = cut_schedule.cuts(1, 6, 4, {"random": 1}, {"glitch": 1}, True)
+    assert {cut.shape for cut in found} == {"glitch", None}

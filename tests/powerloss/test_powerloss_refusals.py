@@ -33,7 +33,7 @@ def judged(commands, seen=None, control=None, outcome=BY_RIG, earlier=None, afte
     lba, (base, now) = np.array(list(seen), np.int64), np.array(list(seen.values()), np.int64).reshape(-1, 2).T
     cut = Cut(5, "random", 0, None if control else shape, control, 1, 0.5)
     lived = Lived(rows(commands), None, SETTLED_NS, SETTLED_NS, None if control else outcome, aim.Plan("random", None))
-    lived.ready_s, lived.tries = after.ready_s, tries
+    lived.ready_s, lived.tries, lived.by_kernel = after.ready_s, tries, how.pop("by_kernel", True)
     blocks = Blocks(lba, base, now, np.zeros(len(lba), bool))
     return judging.judge(
         cut, lived, blocks, SETTLED_NS + 1, KEPT, True, before, after, None, None, lambda lba: None, earlier, **how
@@ -136,6 +136,17 @@ def test_commands_that_a_kernel_repeats_once_power_is_back_are_a_sign_of_a_loss(
     assert not judged(repeated, before=cycles, after=cycles, felt=False).unfelt
     during = [DONE, (WRITE, 1, 1, 30, FIRED_NS + 9_000)]
     assert judged(during, before=cycles, after=cycles, felt=False).unfelt
+
+
+@pytest.mark.parametrize("done_ns", [ON_NS + 9_000, NEVER])
+def test_commands_of_a_slow_server_are_no_sign_where_it_counts_its_power_cycles(done_ns):
+    """One that did nothing for as long as the cut of another drive lasted was taken for that drive."""
+    slow = [DONE, (WRITE, 1, 1, 30, done_ns)]
+    cycles, unknown = READY._replace(power_cycles=7), READY
+    assert judged(slow, before=cycles, after=cycles, felt=False, by_kernel=False).unfelt
+    assert not judged(slow, before=unknown, after=unknown, felt=False, by_kernel=False).unfelt
+    counted = cycles._replace(power_cycles=8)
+    assert not judged(slow, before=cycles, after=counted, felt=False, by_kernel=False).unfelt
 
 
 def test_a_trim_that_is_ignored_is_no_fault_of_the_harness():

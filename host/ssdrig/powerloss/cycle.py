@@ -81,6 +81,7 @@ class Lived:
     tries: int = 1
     aimed_seq: int | None = None  # of the command that was moved to the cut
     link_lost: bool = False
+    by_kernel: bool = True  # a kernel is between, which may repeat commands once power is back
     starts: list[bool | None] = field(default_factory=list)  # of each further try: the drive drew its start-up current
 
 
@@ -165,6 +166,7 @@ class Cycle:
         rows = history.read(folder / "history.bin")
         lived = Lived(rows, made.cut_ns, writing.ended_ns, writing.settled_ns, outcome, plan=made)
         lived.aimed_seq, lived.link_lost = writer.aimed_seq, writing.left
+        lived.by_kernel = self._target.slot is not None
         if outcome is None:
             return lived, link
         self._tell("cut.fired", cut=cut.number, fired_ns=outcome.fired_ns, bound_ns=outcome.bound_ns)

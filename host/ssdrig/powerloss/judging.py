@@ -436,14 +436,16 @@ def _no_cut(cut: Cut, lived: Lived, before: health.State, after: health.State) -
 
 def feels(lived: Lived, before: health.State, after: health.State) -> bool:
     """Whether a cut reached the drive: its link was lost, it counts a power cycle, it has not come back, or commands
-    under way ended only once power was back, as a kernel has it that repeats them."""
+    under way ended only once power was back, as a kernel has it that repeats them. Without a kernel between they are
+    those of a drive that was slow, unless it counts no power cycles."""
     rows, outcome = lived.rows, lived.outcome
     away = np.isin(-rows["status"].astype(np.int64), AWAY) & (rows["status"] != NOT_BLANK)
     open_ = (rows["done_ns"] == NEVER).any()
     if outcome is not None:
         open_ |= ((rows["submit_ns"] < outcome.fired_ns) & (rows["done_ns"] > outcome.on_ns)).any()
-    counts = (_grown(before.power_cycles, after.power_cycles) or 0) > 0
-    return bool(lived.link_lost or away.any() or open_ or counts or after.ready_s is None)
+    cycles = _grown(before.power_cycles, after.power_cycles)
+    open_ &= lived.by_kernel or cycles is None
+    return bool(lived.link_lost or away.any() or open_ or (cycles or 0) > 0 or after.ready_s is None)
 
 
 def _unfelt(cut: Cut, lived: Lived, before: health.State, after: health.State, felt: bool) -> str:

@@ -3,13 +3,15 @@ and one of them can be repeated alone."""
 
 import random
 from collections import Counter
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
+from ssdrig.plan.kinds import cut_aims
 from ssdrig.plan.kinds.cut_aims import AGAIN
 from ssdrig.switch.profiles import PROFILES
 
 NO_CUT, ANNOUNCED = "no-cut", "announced"  # control sessions
+NOT_FIRST = (AGAIN, "recovery")  # aims: nothing was written that a cut could take again; the power is taken twice
 LEAST_SHARE = 0.05  # of the longest write phase
 
 
@@ -45,10 +47,13 @@ def cuts(
     control: list[str | None] = [kinds[i % len(kinds)] for i in range(controls)] + [None] * count
     chance.shuffle(control)
     aimed = _dealt(aims, count, chance)
-    if aimed and aimed[-1] == AGAIN:  # the first cut: nothing was written that it could take again
-        other = next((i for i, word in enumerate(aimed) if word != AGAIN), -1)
-        aimed[-1], aimed[other] = aimed[other], aimed[-1]
+    if aimed:
+        _put(count - 1, aimed, lambda word: cut_aims.parse(word).name not in NOT_FIRST)
     shaped = _dealt(shapes, len(control), chance)
+    if (first := next((i for i, kind in enumerate(control) if kind != NO_CUT), None)) is not None:
+        # the first loss of power is one that the drive cannot but feel: it shows whose power is taken
+        _put(first, control, lambda kind: kind is None)
+        _put(first, shaped, lambda shape: shape not in PROFILES or not PROFILES[shape].back_by_itself)
     sessions: list[Cut] = []
     had: Counter[str] = Counter()
     for number, (kind, shape) in enumerate(zip(control, shaped), 1):
@@ -67,6 +72,12 @@ def own(cut: Cut, bulk_uF: float | None) -> dict | None:
     rail is known from a crowbar cut."""
     profile = PROFILES.get(cut.shape or "")
     return profile.draw(random.Random(f"shape {cut.seed}"), bulk_uF) if profile else {}
+
+
+def _put(place: int, words: list, fits: Callable[[Any], bool]) -> None:
+    """Exchange the word at this place, unless it fits, for the first that does."""
+    other = place if fits(words[place]) else next((i for i, word in enumerate(words) if fits(word)), place)
+    words[place], words[other] = words[other], words[place]
 
 
 def _dealt(weights: Mapping[str, int], count: int, chance: random.Random) -> list[str]:
