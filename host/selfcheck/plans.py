@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from selfcheck import Figure, at_most, exactly, in_turn
+from selfcheck import Figure, at_most, exactly, in_turn, with_me
 from ssdrig.base import words
 from ssdrig.base.errors import LoadError
 from ssdrig.plan import grammar
@@ -36,7 +36,7 @@ HEAD = ("plan", "bytes expected", "bytes written", "off", "time expected", "time
 def _ssdrig(*argv: str) -> dict:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SSDRIG_INFLUX")}
     command = [sys.executable, "-P", "-m", "ssdrig", "run", *argv, "--json", "--quiet"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, env=environ, text=True, check=False)
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=environ, text=True, check=False, preexec_fn=with_me())
     if done.returncode:
         raise LoadError(f"`ssdrig run {' '.join(argv)}` to end well", f"exit code {done.returncode}", "see its words")
     return json.loads(done.stdout.splitlines()[-1])
@@ -63,9 +63,21 @@ def off_percent(size: float, span: Sequence[float]) -> float:
     return 100 * abs(size / middle - 1) if middle else 0.0 if not size else float("inf")
 
 
+def _words(name: str) -> list[str]:
+    return [name, "--variant", "quick", "--virtual", PRESET, *LESS.get(name, [])]
+
+
+def lasts_s(name: str) -> float:
+    """The forecast of a run of this plan; infinite where there is none."""
+    try:
+        return _ssdrig(*_words(name), "--capacity", CAPACITY, "--dry-run")["host_s"][1]
+    except LoadError:
+        return float("inf")
+
+
 def _row(name: str, runs: Path) -> dict[str, Any]:
     """One plan: {"plan", "written_bytes", "expected_bytes", "class_bytes", "took_s", "expected_s", "why"}."""
-    argv = [name, "--variant", "quick", "--virtual", PRESET, *LESS.get(name, []), "--runs", str(runs)]
+    argv = [*_words(name), "--runs", str(runs)]
     if name == "retention-verify":  # reads what another run has sealed
         sealed = ["retention-write", *argv[1:], "--capacity", CAPACITY]
         argv += ["--kept", str(Path(_ssdrig(*sealed)["run"]) / "drive")]
@@ -119,7 +131,7 @@ def table(rows: Iterable[Mapping]) -> list[str]:
 
 
 def plans(plans: int | None = None, rows: str | None = None) -> list[Figure]:
-    """The plans that the virtual drive can run.
+    """The plans that the virtual drive can run, the shortest first, so that a check that is stopped has most of them.
 
     plans: the first ones only.
     rows: a file of rows, one JSON object a line: its plans are not run again, and each new row is appended, so that a
@@ -130,7 +142,8 @@ def plans(plans: int | None = None, rows: str | None = None) -> list[Figure]:
     file = Path(rows) if rows else None
     lines = file.read_text().splitlines() if file and file.exists() else []
     done = {row["plan"]: row for row in map(json.loads, lines)}
-    for name in in_turn([name for name in names if name not in done], "plans"):
+    waiting = sorted((name for name in names if name not in done), key=lasts_s)
+    for name in in_turn(waiting, "plans"):
         with tempfile.TemporaryDirectory(prefix="ssdrig-plans-", dir="/var/tmp") as folder:
             try:
                 done[name] = _row(name, Path(folder))

@@ -38,8 +38,10 @@ def test_check_goes_on_where_it_was_stopped(tmp_path, monkeypatch, capfd):
         return {"plan": name, "why": None, **ROW}
 
     monkeypatch.setattr(plans, "_row", row)
+    monkeypatch.setattr(plans, "lasts_s", lambda name: -len(name))
     plans.plans(plans=1, rows=str(rows))
     figures = plans.plans(plans=3, rows=str(rows))
+    assert measured[1:] == sorted(measured[1:], key=len, reverse=True)
     assert len(measured) == len(set(measured)) == 3 and len(rows.read_text().splitlines()) == 3
     assert [(figure.value, figure.met) for figure in figures[-3:]] == [(0, True), (0, True), (1, False)]
     assert [figure.value for figure in figures[:2]] == pytest.approx([5.0, 5.0])
