@@ -44,8 +44,9 @@ class Time:
 class Drive:
     """An NVMe controller as drive.Controller holds it: an interval of a second draws W(second), reported times says."""
 
-    def __init__(self, clock, says=1.0, power_log="", percent=255, watts=lambda second: 2.0 + second % 3):
+    def __init__(self, clock, says=1.0, power_log="", percent=255, watts=lambda second: 2.0 + second % 3, answer_s=0.0):
         self.clock, self._says, self._log, self._percent, self._watts = clock, says, power_log, percent, watts
+        self._answer_ns = round(answer_s * S)
         self.measured, self._second, self.asked, self.closed = PowerMeasurement(), clock.now_ns // S, [], False
         self.serial = "S1"
 
@@ -58,6 +59,7 @@ class Drive:
         return self._says * self._watts(second)
 
     def log(self, lid, size):
+        self.clock.now_ns += self._answer_ns // 2
         self._tick()
         self.asked.append(lid)
         power_log = None
@@ -67,6 +69,7 @@ class Drive:
             power_log |= {"gaps": "gaps" in self._log, "estimated": "estimated" in self._log}
             power_log["error_percent"] = self._percent
         health = HEALTH | {"interval_W": self.interval_W(self._second - 1), "power_log": power_log}
+        self.clock.now_ns += self._answer_ns // 2
         if lid == 0:
             page = bytearray(1024)
             for known in (0, 2, *([0x25] if self._log else [])):
@@ -138,6 +141,20 @@ def test_each_interval_is_a_reading_where_the_drive_counts_them(made, says):
         assert abs(block.t_ns[0] - edge_ns) <= block.bound_ns <= one.clock().bound_ns and second
         watts = block.volts[0] * block.amperes[0]
         assert watts == pytest.approx(own.interval_W(edge_ns // S - 1), abs=1e-4) and block.missed == 0
+
+
+@pytest.mark.parametrize("answer_s", [0.3, 0.7, 2.4])
+def test_a_host_slower_than_the_intervals_has_readings_within_the_bound_that_it_states(made, answer_s):
+    one, own = made(power_log="measured", answer_s=answer_s)
+    begin_s, blocks = own.clock.now_ns / S, read(one, 8)
+    for block in blocks:
+        ends = range((block.t_ns[0] - block.bound_ns) // S, (block.t_ns[0] + block.bound_ns) // S + 1)
+        assert any(
+            own.interval_W(end - 1) == pytest.approx(block.volts[0] * block.amperes[0], abs=1e-4) for end in ends
+        )
+        assert block.bound_ns <= one.clock().bound_ns
+    counted = sum(1 + block.missed for block in blocks)
+    assert counted == pytest.approx(own.clock.now_ns / S - begin_s, abs=1 + 6 * answer_s)
 
 
 def test_intervals_that_nobody_asked_for_are_counted_as_lost(made):

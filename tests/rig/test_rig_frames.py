@@ -15,7 +15,7 @@ from rig_board import board, book, rig  # noqa: F401  fixtures
 from ssdrig.base.errors import RigError
 from ssdrig.meter import wire
 from ssdrig.meter.pico import line
-from ssdrig.meter.pico.stream import Rig
+from ssdrig.meter.pico.stream import Rig, patience_s, recent_s
 from ssdrig.meter.power import mean_power_W
 from ssdrig.runs import journal, rigbin
 
@@ -142,6 +142,24 @@ def test_mean_power_needs_a_known_configuration():
     assert mean_power_W(body, hello) == pytest.approx(-0.5)
     assert mean_power_W(body, None) is None
     assert mean_power_W(stream.samples(0, np.array([1]), [1], [1], config=2), hello) is None
+
+
+def test_a_source_may_be_silent_for_as_long_as_its_readings_are_apart_and_late():
+    board = json.loads(stream.hello())
+    assert patience_s(board, 5.0) == patience_s(None, 5.0) == 5.0
+    slow = {"rails": [{"conversion_ns": 10**9}, {"conversion_ns": 10**6}], "stamp_ns": 2 * 10**9}
+    assert patience_s(slow, 5.0) == 30.0 and patience_s(slow, 60.0) == 60.0
+    assert (recent_s(board), recent_s(slow)) == (1.0, 4.0)
+
+
+def test_a_reading_a_second_is_power_in_every_second(book):
+    rig = Rig("none", book)
+    rails = stream.hello(conversion_ns=10**9)
+    rig._arrived(wire.encode(wire.HELLO, 0, rails), time.monotonic_ns())
+    body = stream.samples(0, np.array([1000]), [25_600], [25_600])
+    rig._arrived(wire.encode(wire.SAMPLES, 1, body), time.monotonic_ns())
+    rig._recent[0] = (time.monotonic() - 1.9, body)
+    assert rig.last_second().power_W() == pytest.approx(1.0)
 
 
 def test_live_power_is_the_sum_of_all_rails_and_unknown_without_one(book):

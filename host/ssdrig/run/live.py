@@ -17,7 +17,7 @@ from ssdrig.base.progress import Part, Progress, columns, fitted, rows, sparklin
 from ssdrig.base.words import clock, size
 from ssdrig.drive import host_energy, witness
 from ssdrig.drive.smart import counters
-from ssdrig.meter.pico.stream import Rig
+from ssdrig.meter.pico.stream import Rig, patience_s
 from ssdrig.plan.expand import Act
 from ssdrig.plan.rules import windows
 from ssdrig.reading.smart import UNDER_LOAD
@@ -351,11 +351,10 @@ class Live:
             self._book.event("host", lasted_s=lasted_s, **witness.host(before, after), **power)
 
     def _heed_rig(self) -> None:
-        if self._rig and self._rig.silent_s() > RIG_SILENCE_S:
-            silent = ", ".join(
-                f"rail {rail['rail']} ({rail.get('name')})" for rail in self._rig.silent_rails(RIG_SILENCE_S)
-            )
-            none = f"none of {silent or 'any rail'} for {RIG_SILENCE_S} s"
+        limit_s = patience_s(self._rig.hello(), RIG_SILENCE_S) if self._rig else 0.0
+        if self._rig and self._rig.silent_s() > limit_s:
+            silent = ", ".join(f"rail {rail['rail']} ({rail.get('name')})" for rail in self._rig.silent_rails(limit_s))
+            none = f"none of {silent or 'any rail'} for {limit_s:g} s"
             raise RigError("samples from the rig", none, "look at its cable and sensors, then start the run again")
         for warning in self._rig.last_second().outside() if self._rig else []:
             if warning.partition(":")[0] not in self._low_rails:  # each rail once

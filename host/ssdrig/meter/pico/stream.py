@@ -18,6 +18,7 @@ import struct
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -87,6 +88,7 @@ class LastSecond(NamedTuple):
         return sum(clipped_samples(body, self.hello) for body in self.bodies)
 
 
+RECENT_S = 1.0
 PING_S = 0.1
 ASK_AGAIN_S = 0.5
 SILENT_S = 3.0
@@ -97,6 +99,25 @@ SWITCHED_S = 2.0  # after power has returned; last_second() reaches 1.5 s back
 ANSWERS = wire.HELLO, wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED
 MOST_BEHIND_S = 20.0
 SLOWEST = 10  # longest wait in units of the promised one: a board's clock may be slower than the host's
+
+
+def promised_s(hello: Mapping | None) -> tuple[float, float]:
+    """(seconds between two readings of the slowest rail, by how much their times may be off and so how late they come)
+    as a source's greeting states them."""
+    period_s = max((rail["conversion_ns"] / 1e9 for rail in (hello or {}).get("rails", [])), default=0.0)
+    return period_s, ((hello or {}).get("stamp_ns") or 0) / 1e9
+
+
+def patience_s(hello: Mapping | None, least_s: float) -> float:
+    """How long a source may send no sample: `least_s`, or longer for one that promises fewer or later readings."""
+    return max(least_s, SLOWEST * sum(promised_s(hello)))
+
+
+def recent_s(hello: Mapping | None) -> float:
+    """For how long a reading counts as one of the last second: longer for a source of fewer or later readings, so that
+    there is always one."""
+    period_s, late_s = promised_s(hello)
+    return max(RECENT_S, 2 * period_s + late_s)
 
 
 class Rig:
@@ -135,6 +156,7 @@ class Rig:
         self._ponged = 0  # token of the latest pong
         self._behind_s = 0.0  # about how old the ping was that it answered
         self._recent: deque[tuple[float, bytes]] = deque()
+        self._recent_s = RECENT_S
         self._switched_until = 0.0  # until then the last second holds a cut of our own, or power that comes back
         self._said = self._odd = ""  # the latest of the board's own words; the defect of a whole frame
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
@@ -176,9 +198,11 @@ class Rig:
             self._started_at = self._samples_at = time.monotonic()
             before = self._counts["samples"]
             self._heard_at.clear()
-        self._until(lambda: self._counts["samples"] > before, FIRST_SAMPLE_S, "a board that sends samples")
+        first_s = patience_s(self._hello, FIRST_SAMPLE_S)
+        self._until(lambda: self._counts["samples"] > before, first_s, "a board that sends samples")
         if every_rail:
-            self._until(lambda: not self.silent_rails(), FIRST_SAMPLE_S, "samples of every rail (rig info says more)")
+            every = lambda: not self.silent_rails(first_s)
+            self._until(every, first_s, "samples of every rail (rig info says more)")
 
     def stop(self) -> None:
         """End the stream, read the frames still under way, close the port. Safe at any time and twice; does not
@@ -225,8 +249,8 @@ class Rig:
         return [rail for rail in (self._hello or {}).get("rails", []) if self._heard_at.get(rail["rail"], 0.0) < since]
 
     def last_second(self) -> LastSecond:
-        """What came in the last second."""
-        horizon = time.monotonic() - 1.5
+        """What came in the last second; see recent_s()."""
+        horizon = time.monotonic() - self._recent_s - 0.5
         with self._news:
             bodies = [body for at, body in self._recent if at > horizon]
             return LastSecond(bodies, self._hello, time.monotonic() < self._switched_until)
@@ -402,7 +426,7 @@ class Rig:
             else:
                 self._samples_at = now
             self._recent.append((now, body))
-            while self._recent and self._recent[0][0] < now - 1.0:
+            while self._recent and self._recent[0][0] < now - self._recent_s:
                 self._recent.popleft()
         elif kind == wire.ENERGY:
             rail, _, index = struct.unpack_from("<BBI", body)
@@ -439,7 +463,7 @@ class Rig:
             )
             return
         fresh = self._hello is None or boot != self._hello["boot"]
-        self._hello = hello
+        self._hello, self._recent_s = hello, recent_s(hello)
         self._configs = {(facts["rail"], facts["config"]) for facts in hello["rails"]}
         if fresh:
             self._fence = None  # a board that was reset owes no answers

@@ -25,6 +25,9 @@ from ssdrig.meter import meter
 INTERVAL_S = 1.0
 RATE_HZ, SLOWEST_HZ, FASTEST_HZ = 2.0, 1.0, 10.0
 BUSY_S = 0.25  # so late an answer may come
+BUSY = (
+    6  # or in so many times the slowest answer while it was opened: a reading between two takes three answers of each
+)
 MOST_W = 100.0
 ADMIN_COMMAND = 0xC0484E41  # NVME_IOCTL_ADMIN_CMD: _IOWR('N', 0x41, struct nvme_admin_cmd)
 COMMAND = struct.Struct("<BBHIIIQQIIIIIIIIII")
@@ -72,6 +75,7 @@ class Report:
 
     def __init__(self, controller: Controller, rate_Hz: float, nominal_V: float | None, serial: str, start: bool):
         self._controller, self._rate_Hz, self._nominal_V, self._started = controller, rate_Hz, nominal_V, False
+        self._slowest_s = 0.0  # answer
         identity = controller.identity()
         self.serial = _text(identity[4:24])
         if serial and self.serial != serial:
@@ -99,10 +103,16 @@ class Report:
             raise OSError("it reports no power of its own (log 02h, bytes 240 to 243)")
 
     def _facts(self) -> dict | None:
-        return nvme_power.measurement(self._controller.log(POWER, nvme_power.LOG_BYTES)) if self._counts else None
+        return nvme_power.measurement(self._log(POWER, nvme_power.LOG_BYTES)) if self._counts else None
 
     def _watts(self) -> float | None:
-        return nvme_power.interval_W(self._controller.log(HEALTH, HEALTH_BYTES))
+        return nvme_power.interval_W(self._log(HEALTH, HEALTH_BYTES))
+
+    def _log(self, lid: int, size: int) -> bytes:
+        asked_s = time.monotonic()
+        page = self._controller.log(lid, size)
+        self._slowest_s = max(self._slowest_s, time.monotonic() - asked_s)
+        return page
 
     def rails(self) -> list[meter.Rail]:
         volts = self._nominal_V or 1.0
@@ -111,7 +121,7 @@ class Report:
 
     def clock(self) -> meter.Clock:
         half_s = 0.5 / self._rate_Hz if self._counts else INTERVAL_S / 2
-        return meter.Clock(round((half_s + BUSY_S) * 1e9))
+        return meter.Clock(round((half_s + max(BUSY_S, BUSY * self._slowest_s)) * 1e9))
 
     def blocks(self) -> Iterator[meter.Block]:
         return self._counted() if self._counts else self._uncounted()
@@ -122,21 +132,22 @@ class Report:
 
     def _counted(self) -> Iterator[meter.Block]:
         """A reading an interval, which ended between the last question that did not have it and its answer."""
-        known, since_ns = None, 0
+        known: dict = {}
+        since_ns = 0
         while True:
             asked_ns = time.monotonic_ns()
             facts, watts, again = self._facts(), self._watts(), self._facts()
             answered_ns = time.monotonic_ns()
-            if again is None or not again["measuring"]:
+            if facts is None or again is None or not again["measuring"]:
                 raise OSError("the drive has ended its power measurement")
-            if (
-                facts == again and watts is not None
-            ):  # otherwise an interval ended between the logs: the next time decides
-                new = again["count"] - known["count"] if known else 0
-                if known and again["generation"] == known["generation"] and new > 0:
-                    half_ns = (answered_ns - since_ns + 1) // 2
-                    yield self._reading(answered_ns - half_ns, watts, new - 1, half_ns)
+            same = facts["generation"] == again["generation"] == known.get("generation")
+            if watts is not None and same and facts["count"] > known["count"]:
+                half_ns = (answered_ns - since_ns + 1) // 2
+                yield self._reading(answered_ns - half_ns, watts, again["count"] - known["count"] - 1, half_ns)
                 known, since_ns = again, asked_ns
+            elif watts is not None and (not same or again["count"] == known["count"]):
+                known, since_ns = again, asked_ns
+            # else an interval ended between the logs, the power may be the one before's: the next time decides
             time.sleep(max(0.0, asked_ns / 1e9 + 1 / self._rate_Hz - time.monotonic()))
 
     def _uncounted(self) -> Iterator[meter.Block]:
