@@ -17,6 +17,7 @@ from ssdrig.base.errors import DriveError, JournalError, SsdrigError, UsageError
 from ssdrig.base.overprovisioning import tested_bytes
 from ssdrig.base.words import do_you_mean, parse_bytes, size
 
+MOST_HANDLES = 8  # of data placement
 EXAMPLES = (
     ("virtual --list-presets", "which drives there are"),
     ("virtual --preset sata-tlc --socket /tmp/drive", "serve one over NBD, for any client"),
@@ -39,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="127.0.0.1:4420",
         help="serve NVMe/TCP at this address (default 127.0.0.1:4420; port 0: any free one); --socket is then optional",
+    )
+    add(
+        "--placement-handles",
+        type=int,
+        default=0,
+        metavar="N",
+        help="over NVMe/TCP, with data placement (FDP) by this many handles",
     )
     add("--no-latency", action="store_true", help="answer immediately; work, wear and energy are still counted")
     add("--capacity", metavar="SIZE", help="user capacity, e.g. 4GiB (default: the preset's)")
@@ -122,6 +130,9 @@ def check(args: argparse.Namespace) -> None:
         parse_bytes(args.capacity)
     if args.nvme_tcp:
         parse_address(args.nvme_tcp)
+    if args.placement_handles and not (args.nvme_tcp and 0 < args.placement_handles <= MOST_HANDLES):
+        expected, seen = f"--nvme-tcp and at most {MOST_HANDLES} placement handles", f"{args.placement_handles}"
+        raise UsageError(expected, seen, "see ./ssdrig virtual --help")
 
 
 def command(args: argparse.Namespace) -> int:
@@ -140,7 +151,7 @@ def command(args: argparse.Namespace) -> int:
 def serve(args: argparse.Namespace) -> int:
     from ssdrig.base import kernels
     from ssdrig.virtual import server
-    from ssdrig.virtual.device import injector, kept, pdu, powerfaults
+    from ssdrig.virtual.device import injector, kept, pdu, placement, powerfaults
     from ssdrig.virtual.device.device import Device, warm_up
     from ssdrig.virtual.flash import feed
 
@@ -166,6 +177,8 @@ def serve(args: argparse.Namespace) -> int:
         drive = _drive(preset, args.capacity, state, latency=not args.no_latency, ring=ring)
         size = tested_bytes(drive.pages * 4096, drive.raw_nand_bytes, args.op)
         device = Device(preset, drive, size, args.data, t0_ns, ring, latency=not args.no_latency)
+        if args.placement_handles:
+            device.placement = placement.Placement(args.placement_handles, preset.block_pages)
         if faults:
             device.faults = injector.Injector(faults)
             device.faults.check(device)

@@ -5,7 +5,8 @@ over Fabrics 1.1 for the properties."""
 
 import struct
 
-from ssdrig.virtual.device import identify, smartlog, status
+from ssdrig.base import nvme_fdp
+from ssdrig.virtual.device import identify, placement, smartlog, status
 from ssdrig.virtual.device.io import ALL_NAMESPACES, check_common
 from ssdrig.virtual.device.status import Refused
 from ssdrig.virtual.device.subsystem import EVENT_HEALTH, Subsystem
@@ -33,6 +34,8 @@ _STORED = {
 }  # features kept for the host, without effect: arbitration, error recovery, atomicity
 WHILE_SANITIZING = {GET_LOG, IDENTIFY, ABORT, SET_FEATURES, GET_FEATURES, EVENT, KEEP_ALIVE, SANITIZE}
 _LOG_RETAIN = 1 << 15
+PLACED_LOGS = (nvme_fdp.CONFIGURATIONS, nvme_fdp.USAGE, nvme_fdp.STATISTICS, nvme_fdp.EVENTS)
+PLACEMENT, PLACEMENT_EVENTS = 0x1D, 0x1E  # features of a drive with data placement
 
 
 class Controller:
@@ -107,6 +110,8 @@ class Controller:
         """Bytes of data that an admin command needs from the host."""
         check_common(sqe)
         need = self.device.power.data_bytes(sqe[40]) if sqe[0] == SET_FEATURES else 0
+        if sqe[0] == SET_FEATURES and sqe[40] == PLACEMENT_EVENTS and self.device.placement:
+            need = sqe[46]  # a byte each, in bits 23:16 of command dword 11
         if struct.unpack_from("<I", sqe, 32)[0] < need:
             raise Refused(status.DATA_SGL_LENGTH_INVALID, 32)
         return need
@@ -152,7 +157,8 @@ class Controller:
             raise Refused(status.INVALID_FIELD, 48)
         if struct.unpack_from("<I", sqe, 32)[0] < length:
             raise Refused(status.DATA_SGL_LENGTH_INVALID, 32)
-        if lid == 0x09 and cdw11 >> 16 != 1:
+        placed = self.device.placement if lid in PLACED_LOGS else None
+        if (lid == 0x09 or placed) and cdw11 >> 16 != placement.GROUP:
             raise Refused(status.INVALID_FIELD, 46)
         if lid == 0x01:
             page = b"".join(self.subsystem.errors).ljust(64 * identify.ERROR_ENTRIES, b"\0")
@@ -163,7 +169,9 @@ class Controller:
         elif lid == 0x03:
             page = identify.firmware_slots()
         elif lid == 0x05:
-            page = identify.effects()
+            page = identify.effects(self.device)
+        elif placed:
+            page = placed.page(lid, cdw10 >> 8 & 0x7F, self.device.drive.ledger())
         elif lid == 0x81:
             page = self.subsystem.sanitize_page(now_ns)
         else:
@@ -208,6 +216,13 @@ class Controller:
         if self.device.power.has(fid):
             result, data = self.device.power.get(fid, now_ns)
             return result, data and _fit(sqe, data, len(data)), now_ns
+        if self.device.placement and fid == PLACEMENT:
+            if cdw11 & 0xFFFF != placement.GROUP:
+                raise Refused(status.INVALID_FIELD, 44)
+            return 1, None, now_ns  # on, configuration 0
+        if self.device.placement and fid == PLACEMENT_EVENTS:
+            events = self._of_placement(self.device.placement.asked, cdw11 & 0xFFFF)
+            return len(events) // 2, _fit(sqe, events, len(events)), now_ns
         if fid == CACHE and identify.write_cache(self.device):
             return int(self.subsystem.cache_enabled), None, now_ns
         if fid == QUEUES:
@@ -247,13 +262,23 @@ class Controller:
                 due_ns = self.device.power.set(fid, value, content, now_ns)
             except ValueError:
                 raise Refused(status.INVALID_FIELD, 44) from None
-        elif fid == HOST_ID:
-            raise Refused(status.SEQUENCE_ERROR)  # given with Connect
+        elif fid == HOST_ID or (self.device.placement and fid == PLACEMENT):
+            raise Refused(status.SEQUENCE_ERROR)  # given with Connect; not while there is a namespace
+        elif self.device.placement and fid == PLACEMENT_EVENTS:
+            on = bool(sqe[48] & 1)
+            self._of_placement(self.device.placement.ask, value & 0xFFFF, content, on)
         elif fid in self.features:
             self.features[fid] = value
         else:
             raise Refused(status.INVALID_FIELD, 40)
         return result, None, due_ns
+
+    def _of_placement(self, do, *arguments):
+        """do(*arguments). Raises Refused where it is asked of a placement handle that there is not."""
+        try:
+            return do(*arguments)
+        except ValueError:
+            raise Refused(status.INVALID_FIELD, 44) from None
 
     def _set_threshold(self, value: int) -> None:
         celsius, sensor, kind = (value & 0xFFFF) - identify.KELVIN, value >> 16 & 15, value >> 20 & 3

@@ -21,6 +21,7 @@ import numpy as np
 from ssdrig.base.kernels import compiling
 from ssdrig.blockio import nbd_protocol
 from ssdrig.virtual.device import kept, powercut, reports, reserve, store, thermal
+from ssdrig.virtual.device.placement import Placement
 from ssdrig.virtual.device.power import PowerFeatures
 from ssdrig.virtual.flash import nand, power_states, versions
 from ssdrig.virtual.flash.drive import VirtualDrive
@@ -122,6 +123,7 @@ class Device:
         self.under_C: int | None = None
         self.unaligned_commands = self.pages_lost = 0
         self.power = PowerFeatures(self)
+        self.placement: Placement | None = None  # of a drive with data placement
         self.thermal = thermal.cold()
         self._speed = 1.0
         self.power_on_s = 0.0

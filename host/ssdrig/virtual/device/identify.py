@@ -24,6 +24,7 @@ _PAGE = 4096
 # alone
 _ADMIN_EFFECTS = {0x02: 1, 0x06: 1, 0x08: 1, 0x09: 1, 0x0A: 1, 0x0C: 1, 0x18: 1, 0x80: 0x20007, 0x84: 0x20003}
 _IO_EFFECTS = {0x00: 1, 0x01: 3, 0x02: 1, 0x08: 3, 0x09: 3}
+_PLACED_EFFECTS = {0x12: 1, 0x1D: 1}  # of I/O Management Receive and Send
 
 
 def lba_shifts(device: Device) -> list[int]:
@@ -87,7 +88,8 @@ def controller(device: Device, cntlid: int) -> bytes:
     page[64:72] = FIRMWARE.encode().ljust(8)[:8]
     page[77] = (pdu.MAX_TRANSFER_BYTES // _PAGE).bit_length() - 1  # MDTS
     struct.pack_into("<HI", page, 78, cntlid, VERSION)
-    struct.pack_into("<I", page, 96, 1 << 0 | 1 << 4)  # CTRATT: 128-bit host identifier, endurance groups
+    placed = device.placement is not None
+    struct.pack_into("<I", page, 96, 1 << 0 | 1 << 4 | placed << 19)  # CTRATT: long host id, endurance groups, FDP
     page[111] = 1  # I/O controller
     struct.pack_into("<H", page, 256, 1 << 1)  # OACS: Format NVM
     page[258], page[259] = 3, MAX_EVENTS - 1  # ACL, AERL
@@ -160,10 +162,11 @@ def namespace_descriptors(device: Device) -> bytes:
     return (struct.pack("<BBH", 3, 16, 0) + drive_uuid(device).bytes).ljust(_PAGE, b"\0")
 
 
-def effects() -> bytes:
+def effects(device: Device) -> bytes:
     """Log 05h."""
     page = bytearray(_PAGE)
-    for at, known in ((0, _ADMIN_EFFECTS), (1024, _IO_EFFECTS)):
+    io_effects = _IO_EFFECTS | (_PLACED_EFFECTS if device.placement else {})
+    for at, known in ((0, _ADMIN_EFFECTS), (1024, io_effects)):
         for opcode, bits in known.items():
             struct.pack_into("<I", page, at + 4 * opcode, bits)
     return bytes(page)

@@ -26,7 +26,9 @@ MAX_H2C_BYTES = MAX_TRANSFER_BYTES  # of one H2CData PDU (MAXH2CDATA)
 REFUSED = 1 << 16  # marks a status in ERROR
 
 FLUSH, WRITE, READ, WRITE_ZEROES, DSM = 0x00, 0x01, 0x02, 0x08, 0x09
+IO_RECEIVE, IO_SEND = 0x12, 0x1D  # I/O Management
 FUA = 1 << 14  # of bytes 50..51 of Read and Write, command dword 12 bit 30
+DIRECTIVE = 0x00F0  # of the same bytes: the type of a write's directive, command dword 12 bits 23:20
 SGL_IN_CAPSULE, SGL_TRANSPORT = 0x01, 0x5A
 
 HEADER_BYTES = {IC_REQ: IC_BYTES, H2C_TERM: 24, COMMAND: COMMAND_BYTES, H2C_DATA: DATA_HEADER_BYTES}
@@ -162,6 +164,7 @@ def parse(buf, start, end, size_bytes, lba_shift, write_through, batch):
                     or kind != SGL_IN_CAPSULE
                     or _little(buf, sqe + 24, 8)
                     or buf[at + 3] != COMMAND_BYTES
+                    or control & DIRECTIVE
                 ):
                     break
                 fua = fua or write_through != 0

@@ -109,6 +109,8 @@ class Subsystem:
         self._writes_at_sanitize = self._writes()
 
     def _erase(self, blocks: bool, now_ns: int) -> int:
+        if self.device.placement:
+            self.device.placement.emptied()
         return self.device.format(now_ns) if blocks else self.device.deallocate(now_ns)
 
     def _writes(self) -> int:

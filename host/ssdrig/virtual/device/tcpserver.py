@@ -206,7 +206,11 @@ class Connection:
             if n < MAX_BATCH:
                 return
 
-    def _execute(self, buf: np.ndarray, batch: np.ndarray, n: int, now_ns: int) -> None:
+    def _execute(self, buf: np.ndarray, batch: np.ndarray, n: int, now_ns: int, placement_id: int = 0) -> None:
+        if placed := self.device.placement:
+            written = batch[:n, nbd_protocol.LENGTH][batch[:n, nbd_protocol.OP] == nbd_protocol.WRITE]
+            if len(written):
+                placed.wrote(placement_id, int(written.sum()), self._t_ms(now_ns))
         self.waiting.execute(buf, batch, n, now_ns)
         if batch[:n, nbd_protocol.ERROR].any():
             for op, _, cid, offset, _, _, error, _ in batch[:n].tolist():
@@ -296,7 +300,8 @@ class Connection:
             raise Refused(status.SEQUENCE_ERROR)
         if busy := self.subsystem.busy(now_ns):
             raise Refused(busy, retry=True)
-        return io.wanted_bytes(sqe, self.device.capacity_bytes, self.subsystem.lba_shift)
+        placed = self.device.placement is not None
+        return io.wanted_bytes(sqe, self.device.capacity_bytes, self.subsystem.lba_shift, placed)
 
     def _run(self, sqe: bytes, content: np.ndarray, now_ns: int) -> None:
         cid = struct.unpack_from("<H", sqe, 2)[0]
@@ -307,6 +312,9 @@ class Connection:
             if answer:
                 result, page, due_ns = answer
                 self.complete(cid, 0, result, page, due_ns)
+        elif (placed := self.device.placement) and sqe[0] in (pdu.IO_RECEIVE, pdu.IO_SEND):
+            page = io.managed(sqe, content.tobytes(), placed, self.subsystem.lba_shift, self._t_ms(now_ns))
+            self.complete(cid, 0, 0, page)
         else:
             through = self.subsystem.write_through
             asked = io.rows(
@@ -316,12 +324,16 @@ class Connection:
                 self.subsystem.lba_shift,
                 through,
             )
-            self._execute_one(content, asked, now_ns)
+            self._execute_one(content, asked, now_ns, io.placement_id(sqe))
 
-    def _execute_one(self, content: np.ndarray, asked: np.ndarray, now_ns: int) -> None:
+    def _t_ms(self, now_ns: int) -> int:
+        """The drive's own time, by which events are stamped: since its server began."""
+        return (now_ns - self.device.t0_ns) // 1_000_000
+
+    def _execute_one(self, content: np.ndarray, asked: np.ndarray, now_ns: int, placement_id: int) -> None:
         """The rows of one command, which ends when the last of them does."""
         if len(asked) == 1:
-            self._execute(content, asked, 1, now_ns)
+            self._execute(content, asked, 1, now_ns, placement_id)
             return
         self.device.execute(content, asked, len(asked), now_ns)
         last = asked[asked[:, nbd_protocol.DUE].argmax()][None]
