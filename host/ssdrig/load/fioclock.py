@@ -67,6 +67,7 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
         notes = (f"{odd} documents of fio use another clock and do not date its job",) if odd else ()
         if not sound:
             return JobClock(None, None, notes)
+        sound = _since_begun(sound)
         dated = [d for d in sound if _is_dated(d)] or sound
         starts = [d["t_ns"] / 1e6 - totals(d)["runtime_ms"] for d in dated]
         start_ms = round(min(starts))
@@ -101,6 +102,16 @@ def is_of_the_job(document: dict, since_ms: float) -> bool:
 
     A thread that has not begun has a run time all the same: fio counts it from the start of the machine."""
     return EARLIEST_MS <= since_ms - totals(document)["runtime_ms"] <= LONGEST_HANG_S * 1000
+
+
+def _since_begun(parts: list[dict]) -> list[dict]:
+    """The documents from when the job ran, by time: its run time falls where its thread, which a busy host starts late,
+    begins, because fio sets its clock once more then."""
+    parts = sorted(parts, key=lambda document: document["t_ns"])
+    sums = [totals(document) for document in parts]
+    idle = [not one["ios"] for one in sums]
+    falls = [i for i in range(1, len(parts)) if idle[i - 1] and sums[i]["runtime_ms"] < sums[i - 1]["runtime_ms"]]
+    return parts[falls[-1] :] if falls else parts
 
 
 def _is_dated(document: dict) -> bool:
