@@ -202,6 +202,11 @@ class Drive(Identity):
     simulated: bool  # the model contains SIMULATED
     zoned: str = "none"  # or "host-managed", "host-aware": the kernel's queue/zoned
 
+    @property
+    def has_zones(self) -> bool:
+        """Whether it is written at the write pointers of its zones only."""
+        return self.zoned == "host-managed"
+
 
 def all_drives(root: str | os.PathLike = "/") -> list[Drive]:
     """Every whole disk, in the order of the kernel's names (sda, sdb, sdaa; nvme2n1, nvme10n1). Never raises."""

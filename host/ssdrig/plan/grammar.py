@@ -45,6 +45,11 @@ class Plan:
     text: str
     headline: tuple[str, ...] = ()
 
+    @property
+    def asks(self) -> frozenset[str]:
+        """The abilities that it or any of its steps needs, of CAPABILITIES."""
+        return frozenset(need for one in (self, *every(self.steps)) for need in one.needs)
+
 
 def shipped() -> dict[str, Path]:
     """The plans of ssdrig: name -> file."""

@@ -21,14 +21,20 @@ SETTINGS = {key: spec.needs for key, spec in set_.KEYS.items() if spec.needs}
 FORMAT = ("capacity_bytes", "logical_block_bytes")
 
 
-def of_real(drive: Drive, rig: str | None, commands: tuple[str, str] | None = None) -> frozenset[str]:
-    """What the bench around a real drive can do, of grammar.CAPABILITIES. `commands`: that switch its power."""
+def of_real(
+    drive: Drive, rig: str | None, needs: frozenset[str], commands: tuple[str, str] | None = None
+) -> frozenset[str]:
+    """What the bench around a real drive can do, of grammar.CAPABILITIES.
+
+    needs: what the plans need; the drive is asked for no other ability.
+    commands: that switch its power."""
     can = {"rig"} if rig else set()
     can |= {"cut"} if (rig and meter.is_rig(rig)) or commands else set()
     can |= {"player"} if aio.known() else set()
-    can |= {"fdp"} if not placement.why_not(drive) else set()
-    can |= {"zoned"} if drive.zoned == expand.HOST_MANAGED else set()
-    can |= {need for key, need in SETTINGS.items() if conditions.can_set(key, drive.name, controller=drive.controller)}
+    can |= {"fdp"} if "fdp" in needs and not placement.why_not(drive) else set()
+    can |= {"zoned"} if drive.has_zones else set()
+    asked = [key for key, need in SETTINGS.items() if need in needs]
+    can |= {SETTINGS[key] for key in asked if conditions.can_set(key, drive.name, controller=drive.controller)}
     return prepare.REAL | can
 
 

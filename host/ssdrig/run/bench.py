@@ -2,7 +2,7 @@
 kinds: the virtual bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from
 start to end."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,7 +16,6 @@ from ssdrig.drive.smart import collect
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
 from ssdrig.meter import meter
-from ssdrig.plan import expand
 from ssdrig.powerloss import target
 from ssdrig.powerloss.target import Target
 from ssdrig.run import virtual_settings
@@ -211,11 +210,12 @@ def real(
     commands: tuple[str, str] | None = None,
     plp_claimed: bool = False,
     reads: bool = False,
+    handles: Sequence[int] = (),
 ) -> Iterator[Bench]:
     """A block device with what its maker warrants, held by the guard until the end. `commands`: of a shell, that take
     its power and give it back; `plp_claimed`: the user claims that it keeps all acknowledged data; `reads`: it may be
-    in use, and this bench has no way to change it. Raises UnsafeTarget, with every reason against it, before anything
-    is touched."""
+    in use, and this bench has no way to change it; `handles`: handles_of(). Raises UnsafeTarget, with every reason
+    against it, before anything is touched."""
     with guard.hold(drive, destroy_serial, reads=reads) as held:
         words = asdict(drive) | {
             "raw_nand_bytes": raw_nand_bytes,
@@ -223,12 +223,12 @@ def real(
             **rating(limits),
             "time_dilation": 1,
             "power_states": states_of(drive),
-            "placement_handles": handles_of(drive),
+            "placement_handles": list(handles),
         }
         if commands:
             words |= {"power_off": commands[0], "power_on": commands[1], "plp_claimed": plp_claimed}
 
-        zoned = drive.zoned == expand.HOST_MANAGED
+        zoned = drive.has_zones
 
         def purge_(show: Progress) -> dict:
             check()
@@ -357,9 +357,10 @@ def states_of(drive: Drive) -> list[dict]:
     return features.power_states(drive.controller) if drive.controller else []
 
 
-def handles_of(drive: Drive) -> list[int]:
-    """The placement handles of a drive with data placement, for run.json."""
-    known, _ = placement.read(drive)
+def handles_of(drive: Drive, needs: Collection[str]) -> list[int]:
+    """The placement handles of a drive with data placement, for run.json. A drive whose plans need none (`needs`, of
+    grammar.CAPABILITIES) is not asked."""
+    known = placement.read(drive)[0] if "fdp" in needs else None
     return list(known.numbers) if known else []
 
 

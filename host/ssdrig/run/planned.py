@@ -9,7 +9,7 @@ from ssdrig.drive import inventory
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
-from ssdrig.plan import expand
+from ssdrig.plan import expand, grammar
 from ssdrig.run import able, bench, cutting, options, prepare, sync_marks
 from ssdrig.run.budget import Budget
 
@@ -57,9 +57,10 @@ def on_real(args) -> Planned:
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     known = {**asdict(drive), **bench.rating(limits)}
     known |= {"raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
-    known |= {"power_states": bench.states_of(drive), "placement_handles": bench.handles_of(drive)}
+    needs = grammar.read(*grammar.find(args.plan)).asks
+    known |= {"power_states": bench.states_of(drive), "placement_handles": bench.handles_of(drive, needs)}
     cutting.refuse(drive, args)
-    can = able.of_real(drive, args.rig, cutting.commands(args))
+    can = able.of_real(drive, args.rig, needs, cutting.commands(args))
     try:
         prepared = on(args, known, can, warranty.rated_bytes(limits))
     except expand.Lacking as error:

@@ -139,7 +139,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     prepared, todo = rest_of(story, {**asdict(drive), **_of_run(known)}, remaining, void)
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(limits)
-    budget = _able(story, args, prepared, rated_bytes, able.of_real(drive, args.rig, commands))
+    budget = _able(story, args, prepared, rated_bytes, able.of_real(drive, args.rig, story.plan.asks, commands))
     writes = keeping.writes(prepared.acts)
     if writes:
         show.say(guard.announcement(drive, f"the rest of {story.run.name}", int(prepared.cost.most_bytes), rated_bytes))
@@ -152,7 +152,15 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     with stop.held():
         assumed, how = bool(known.get("raw_nand_assumed")), (commands, bool(known.get("plp_claimed")))
         held = bench.real(
-            drive, limits, serial, args.purge or "auto", known.get("raw_nand_bytes"), args.rig, assumed, *how
+            drive,
+            limits,
+            serial,
+            args.purge or "auto",
+            known.get("raw_nand_bytes"),
+            args.rig,
+            assumed,
+            *how,
+            handles=known.get("placement_handles") or (),
         )
         bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))

@@ -289,8 +289,8 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
         return None, None
     serial = confirm.confirmed(drive, args.destroy_data) if writes else args.destroy_data
     with stop.held():
-        how = cutting.commands(args), args.plp_claimed
-        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed, *how)
+        how, handles = (cutting.commands(args), args.plp_claimed), prepared.drive["placement_handles"]
+        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed, *how, handles=handles)
         bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
         return carry_out(args, prepared, bench_, show, stop, budget)

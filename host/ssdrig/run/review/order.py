@@ -41,6 +41,11 @@ def item_of(planned: Planned) -> Item:
     return Item(planned.name, planned.plan, planned.variant, planned.sets, why=planned.why)
 
 
+def plans(level: str) -> list[str]:
+    """The plans that a review of this level may run."""
+    return [entry.plan for entry in reviews.entries() if not entry.why_not(level)]
+
+
 def of_level(
     level: str, drive: Mapping, can: frozenset[str], runs: str | Path, seed: int, entries: Sequence[reviews.Entry] = ()
 ) -> list[Item]:

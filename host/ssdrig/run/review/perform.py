@@ -430,9 +430,12 @@ def _on_real(
         _same_rig(review, args.rig)
     raw, assumed = options.raw_nand(run_args, drive.model, drive.capacity_bytes)
     known = {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
-    known |= {"power_states": bench.states_of(drive), "placement_handles": bench.handles_of(drive)}
+    plans = [planned.plan for planned in review.plans] if review else order.plans(args.level)
+    needs = frozenset().union(*(grammar.read(*grammar.find(name)).asks for name in plans))
+    handles = bench.handles_of(drive, needs)
+    known |= {"power_states": bench.states_of(drive), "placement_handles": handles}
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
-    rated_bytes, can = warranty.rated_bytes(limits), able.of_real(drive, args.rig)
+    rated_bytes, can = warranty.rated_bytes(limits), able.of_real(drive, args.rig, needs)
     items, spent = _items(args, review, known, can, rated_bytes)
     most_bytes = int(order.total(items).most_bytes)
     show.say(guard.announcement(drive, f"a review, level {args.level}", most_bytes, rated_bytes))
@@ -445,7 +448,7 @@ def _on_real(
     able.terminal(act for item in items if item.prepared for act in item.prepared.acts)
     serial = confirm.confirmed(drive, args.destroy_data)
     with stop.held():
-        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed)
+        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed, handles=handles)
         bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
         current = review or _created(args, bench_.drive, items, spent, rated_bytes)
