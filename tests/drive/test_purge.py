@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 import os
+from dataclasses import replace
 
 import fake_erase
 import pytest
@@ -51,6 +52,19 @@ def test_methods_best_first_with_reasons(machine, tmp_path):
     assert {m.name: m.estimate_s for m in offered}["sanitize-block"] == 120
     drive, _ = machine(oacs=0)
     assert purge.choose(purge.methods(drive, tmp_path), "auto").name == "discard"
+
+
+def test_a_drive_of_zones_is_erased_by_its_own_commands_and_its_zones_are_empty_after(machine, tmp_path, monkeypatch):
+    drive, _ = machine(data=False, sanicap=2)
+    drive, asked = replace(drive, zoned="host-managed"), []
+    monkeypatch.setattr(purge.zones, "reset", asked.append)
+    monkeypatch.setattr(purge.block, "write", lambda *_: pytest.fail("a pattern was written"))
+    why = {m.name: m.why_not for m in purge.methods(drive, tmp_path)}
+    assert why["discard"] == why["zero"] == "not on a drive of zones"
+    result = the_purge(drive, root=tmp_path)
+    assert result["method"] == "format-secure" and asked == [drive.node] and result["effect"]["pattern_bytes"] == 0
+    with pytest.raises(DriveError):
+        the_purge(drive, "zero", root=tmp_path)
 
 
 def test_what_cannot_be_used_is_refused_with_its_reason(machine, tmp_path, monkeypatch):

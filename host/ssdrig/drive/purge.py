@@ -13,7 +13,7 @@ from pathlib import Path
 from ssdrig.base.errors import DriveError, ToolMissing, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock
-from ssdrig.drive import ata_security, block, erasing, nvme_erase
+from ssdrig.drive import ata_security, block, erasing, nvme_erase, zones
 from ssdrig.drive.door import Way
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.program import is_missing
@@ -80,6 +80,10 @@ def methods(drive: Drive, root: str | Path = "/") -> list[Method]:
         None,
     )
     offered["zero"] = (None, None)
+    if (
+        drive.has_zones
+    ):  # one takes no write elsewhere than at its pointer, the other leaves the pointers where they are
+        offered["discard"] = offered["zero"] = ("not on a drive of zones", None)
     other = f"{OTHER_INTERFACE} ({drive.interface})"
     out = [
         Method(name, does, offered.get(name, (other,))[0] is None, *offered.get(name, (other, None)))
@@ -178,6 +182,8 @@ def _purge(
             "see whether the drive's format changed",
         )
     effect = judge(chosen.name, before, block.read(held.path, offsets), promise)
+    if drive.has_zones:
+        zones.reset(held.path)  # an erased zone may still be full: nothing could be written
     _, used_after = _promise(held, controller)
     effect |= {
         "pattern_bytes": pattern_bytes,
@@ -250,8 +256,8 @@ def _note(held: Way, skip: bool) -> tuple[list[int], list[bytes | None], int]:
         return offsets, [None] * len(offsets), 0
     block.flush(held.path)  # nothing of an earlier writer may reach the drive after the purge
     before = block.read(held.path, offsets)
-    if sum(_kind(content) == "other" for content in before) >= FEWEST_PROVING:
-        return offsets, before, 0
+    if sum(_kind(content) == "other" for content in before) >= FEWEST_PROVING or held.drive.has_zones:
+        return offsets, before, 0  # zones take no pattern at places of our choice
     step = max(1, len(offsets) // PATTERN_BLOCKS)
     pattern = {offset: os.urandom(block.SAMPLE_BYTES) for offset in offsets[::step][:PATTERN_BLOCKS]}
     block.write(held.path, pattern)
