@@ -1,6 +1,8 @@
 """`ssdrig library`: a review goes to another house and is on the page of its reviews."""
 
+import hashlib
 import json
+import zlib
 
 import pytest
 from synthetic_reviews import SIX, review
@@ -107,3 +109,65 @@ def test_a_run_is_compared_with_one_of_a_file(own, theirs, exported, capsys):
         and of_file["verdict"] == of_run["verdict"]
     )
     assert cli.main(["compare", str(exported), str(exported)]) == UsageError.exit_code
+
+
+def test_a_drive_is_not_compared_with_itself(own, exported, tmp_path):
+    mine = tmp_path / "mine.ssdlib"
+    assert cli.main(["library", "export", str(own), "-o", str(mine)]) == 0
+    copy = tmp_path / "copy.ssdlib"
+    assert cli.main(["library", "export", str(own), "-o", str(copy), "--price", "5 USD"]) == 0
+    html = review_page.render(own, [exported, mine, copy])
+    listed = html.split('id="library-h"')[1].split("</section>")[0]
+    assert listed.count("<tr data-run") == 4 and "mine.ssdlib: " in listed and "copy.ssdlib: " in listed
+
+
+def test_a_damaged_file_hides_no_other(exported, tmp_path, capsys):
+    assert cli.main(["library", "import", str(exported), "--runs", str(tmp_path)]) == 0
+    (tmp_path / "library" / "a.ssdlib").write_bytes(b"x")
+    (tmp_path / "library" / "z.ssdlib").symlink_to("/dev/zero")
+    capsys.readouterr()
+    assert cli.main(["library", "list", "--runs", str(tmp_path)]) == JournalError.exit_code
+    listed = capsys.readouterr()
+    assert len(listed.out.splitlines()) == 2 and "a.ssdlib" in listed.err and "z.ssdlib" in listed.err
+
+
+def test_a_library_folder_that_is_none_is_an_error(exported, tmp_path):
+    (tmp_path / "library").write_text("notes of mine")
+    assert cli.main(["library", "import", str(exported), "--runs", str(tmp_path)]) == JournalError.exit_code
+    assert (tmp_path / "library").read_text() == "notes of mine"
+
+
+def test_an_export_replaces_one_of_these_runs_alone(theirs, exported, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["library", "export", str(theirs)]
+    assert cli.main(words) == 0 and cli.main(words) == 0
+    (path,) = tmp_path.glob("*.ssdlib")
+    plain = zlib.decompress(path.read_bytes()[len(library_file.MAGIC) + 32 :])
+    body = zlib.compress(plain.replace(b'"run":"', b'"run":"of-a-twin-'))
+    twin = library_file.MAGIC + hashlib.sha256(body).digest() + body
+    path.write_bytes(twin)
+    assert cli.main(words) == UsageError.exit_code and path.read_bytes() == twin
+    path.write_text("something else")
+    assert cli.main(words) == UsageError.exit_code and path.read_text() == "something else"
+
+
+def test_what_was_checked_is_what_is_stored(exported, tmp_path, monkeypatch):
+    path = tmp_path / "a.ssdlib"
+    path.write_bytes(exported.read_bytes())
+    drawable = review_page.check_drawable
+
+    def exchanged(*words):
+        drawable(*words)
+        path.write_bytes(b"another")
+
+    monkeypatch.setattr(review_page, "check_drawable", exchanged)
+    assert cli.main(["library", "import", str(path), "--runs", str(tmp_path)]) == 0
+    (stored,) = (tmp_path / "library").iterdir()
+    assert stored.read_bytes() == exported.read_bytes()
+
+
+def test_a_review_takes_a_library_file_to_compare_with(exported, tmp_path):
+    words = ["review", "--virtual", "sata-tlc", "--dry-run", "--runs", str(tmp_path)]
+    assert cli.main([*words, "--against", str(exported)]) == 0
+    (tmp_path / "bad.ssdlib").write_bytes(b"x")
+    assert cli.main([*words, "--against", str(tmp_path / "bad.ssdlib")]) == JournalError.exit_code

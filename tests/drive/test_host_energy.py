@@ -36,3 +36,17 @@ def test_energy_since_the_last_reading(tmp_path):
     at.write_text("50000\n")  # it has wrapped
     (tmp_path / "sys/class/powercap/intel-rapl:1/energy_uj").unlink()
     assert energies.since() == {"package-0": 0.1}
+
+
+def test_a_counter_that_began_anew_gives_no_energy(tmp_path):
+    zone(tmp_path, "intel-rapl:0", "package-0", "100000000000", "262143328850")
+    energies = host_energy.Energies(tmp_path)
+    at = tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj"
+    at.write_text("0\n")
+    assert energies.since() == {}
+    at.write_text("300000\n")
+    assert energies.since() == {"package-0": 0.3}
+    at.unlink()
+    assert energies.since() == {}
+    at.write_text("500000\n")
+    assert energies.since() == {}

@@ -115,3 +115,17 @@ def test_what_is_no_recording_is_refused(tmp_path, text):
 def test_a_zone_that_cannot_be_read_is_not_there(tmp_path):
     rows = [(n, stat(writes=n), None) for n in range(3)]
     assert recorded.figures(folder_of(tmp_path, rows, [("package-0", 1000)]), 1)["host_energy_J"] == {}
+
+
+@pytest.mark.parametrize(
+    ("energies", "zone"),
+    [((200_000_000, 5, 9), ("package-0", 262_143_328_850)), ((1, 2, 3), ("package-0", 0)), ((1, 2, 3), ("a", ""))],
+)
+def test_a_counter_that_began_anew_or_has_no_range_is_not_there(tmp_path, energies, zone):
+    rows = [(n, stat(writes=n), energy) for n, energy in enumerate(energies)]
+    assert recorded.figures(folder_of(tmp_path, rows, [zone]), 1)["host_energy_J"] == {}
+
+
+def test_a_zone_with_a_comma_breaks_no_line(tmp_path):
+    rows = [(n, stat(writes=n), n) for n in range(3)]
+    assert recorded.figures(folder_of(tmp_path, rows, [("a,b", 1000)]), 1)["host_energy_J"] == {"a b": 2e-6}

@@ -1,8 +1,13 @@
 """Library files: what comes back of a run, and what is refused."""
 
 import hashlib
+import io
 import json
+import os
+import tracemalloc
+import zipfile
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +16,7 @@ from synthetic_reviews import SIX, Carried
 
 from ssdrig.base.errors import JournalError
 from ssdrig.reading import library_file, table
+from ssdrig.runs import integrity
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +117,9 @@ HOSTILE = {
     "too many runs": lambda d: d.update(runs=d["runs"] * 100),
     "price": lambda d: d.update(price=["1 USD"]),
     "rated": lambda d: d.update(rated_bytes="much"),
+    "rated below 0": lambda d: d.update(rated_bytes=-1e12),
+    "rated 0": lambda d: d.update(rated_bytes=0),
+    "rated without an end": lambda d: d.update(rated_bytes=10**400),
     "time": lambda d: d.update(utc_ns=-1),
     "plan": lambda d: first(d)["plan"].update(text="x = ["),
     "no plan": lambda d: first(d).pop("plan"),
@@ -150,3 +159,47 @@ def test_a_bomb_is_refused_before_it_is_open(tmp_path):
         file.truncate(library_file.MOST_FILE_BYTES + 1)
     with pytest.raises(JournalError):
         library_file.read(path)
+
+
+def packed(plain):
+    body = zlib.compress(plain, 9)
+    return library_file.MAGIC + hashlib.sha256(body).digest() + body
+
+
+def test_a_line_of_a_million_lists_is_refused_before_it_is_read(tmp_path):
+    line = b"[" + b"[]," * 20_000_000 + b"[]]"
+    path = stored(tmp_path, packed(line + b"\n"))
+    assert path.stat().st_size < 200_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(JournalError):
+            library_file.read(path)
+        assert tracemalloc.get_traced_memory()[1] < 400 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_arrays_without_number_are_refused(tmp_path, content):
+    line = zlib.decompress(content[len(library_file.MAGIC) + 32 :]).partition(b"\n")[0]
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for number in range(integrity.MOST_ARRAYS + 1):
+            archive.writestr(f"{number}.npy", b"")
+    with pytest.raises(JournalError, match="arrays"):
+        library_file.read(stored(tmp_path, packed(line + b"\n" + file.getvalue())))
+
+
+@pytest.mark.parametrize("name", ["a.bin", "a.ssdlib"])
+def test_a_file_that_grows_while_it_is_read_fills_no_memory(tmp_path, name):
+    path = tmp_path / name
+    with open(path, "wb") as file:
+        file.truncate(8 << 30)
+    with pytest.raises(JournalError):
+        library_file.read(path)
+
+
+def test_a_pipe_or_a_device_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.ssdlib")
+    for path in (tmp_path / "pipe.ssdlib", Path("/dev/zero"), tmp_path):
+        with pytest.raises(JournalError):
+            library_file.read(path)

@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import json
 import shutil
+import socketserver
 import ssl
 import subprocess
 import threading
@@ -142,6 +143,12 @@ def test_what_is_no_fingerprint(monkeypatch, fingerprint):
     [
         {"/redfish/v1/": b"no JSON"},
         {"/redfish/v1/": []},
+        {"/redfish/v1/": b"[" * 200_000},
+        {"/redfish/v1/": b'{"a":' * 100_000},
+        {"/redfish/v1/": b"{}" + bytes(bmc.MOST_BYTES)},
+        NEW | {"/redfish/v1/Chassis": {"Members": [{"@odata.id": "/\u00e4 x"}]}},
+        NEW | {"/redfish/v1/Chassis": {"Members": [{"@odata.id": "/redfish/v1/Chassis/ 2\r\nX: 1"}]}},
+        NEW | {"/redfish/v1/Chassis/2/EnvironmentMetrics": b'{"PowerWatts":{"Reading":' + b"9" * 400 + b"}}"},
         {"/redfish/v1/": {}, "/redfish/v1/Chassis": {"Members": [3, {"@odata.id": "x"}]}},
         NEW | {"/redfish/v1/Chassis/2/EnvironmentMetrics": {"PowerWatts": {"Reading": None}}},
         NEW | {"/redfish/v1/Chassis/2/EnvironmentMetrics": {"PowerWatts": {"Reading": "181"}}},
@@ -150,6 +157,29 @@ def test_what_is_no_fingerprint(monkeypatch, fingerprint):
 def test_a_bmc_without_a_reading_has_a_reason(served, broken):
     one = bmc.Bmc(served(broken))
     assert one.path is None and one.why
+
+
+class Dripping(socketserver.BaseRequestHandler):
+    """A BMC that sends a byte of its answer whenever it is asked for more, and never the last one."""
+
+    def handle(self):
+        self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n{")
+        while not self.server.over.wait(0.05):
+            try:
+                self.request.sendall(b" ")
+            except OSError:
+                return
+
+
+def test_a_bmc_that_never_answers_in_full_holds_no_run_up(monkeypatch):
+    monkeypatch.setattr(bmc, "SEARCH_S", 0.5)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
+        server.daemon_threads, server.over = True, threading.Event()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        one = bmc.Bmc(f"redfish+http://127.0.0.1:{server.server_address[1]}")
+        server.over.set()
+        server.shutdown()
+    assert one.path is None and "in full" in one.why
 
 
 def test_nothing_listens():
@@ -171,6 +201,8 @@ def test_what_is_not_the_address_of_a_bmc(url):
         ({"PowerWatts": {"Reading": 0}}, 0.0),
         ({"PowerWatts": {"Reading": True}}, None),
         ({"PowerWatts": {"Reading": -1}}, None),
+        ({"PowerWatts": {"Reading": 10**400}}, None),
+        ({"PowerWatts": {"Reading": float("inf")}}, None),
         ({"PowerWatts": {"Reading": float("nan")}, "PowerControl": [{"PowerConsumedWatts": 7}]}, 7.0),
         ({"PowerControl": {}}, None),
         ({}, None),

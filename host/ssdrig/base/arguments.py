@@ -186,7 +186,7 @@ def add_drive(parser: Any, words: str) -> None:
 def seconds(text: str) -> float:
     """ "90", "90 s" -> 90.0; "5m" -> 300.0; for `type`. Raises UsageError."""
     try:
-        return float(text) if text.strip().replace(".", "", 1).isdigit() else parse_seconds(text)
+        return float(text) if text.strip().replace(".", "", 1).isdecimal() else parse_seconds(text)
     except UsageError as error:
         raise UsageError("a duration such as 90 (seconds), 5m or 1.5h", error.seen, error.do) from None
 

@@ -28,6 +28,7 @@ _SPELLED = {
     **dict.fromkeys(("uw", "µw", "μw"), "uW"),
 }
 _MOST_DIGITS = 40
+_MOST_UTC_NS = 1 << 62  # in 2116: what a run folder holds
 _NUMBER = re.compile(r"([+-]?)(\d{1,40})?(?:\.(\d{0,40}))?(?:[eE]([+-]?\d{1,2}))?", re.ASCII)
 _GROUPS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+", re.ASCII)
 _COMMA_GROUPS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
@@ -138,8 +139,13 @@ def ungrouped(text: str) -> str:
     return text.replace(",", "") if _COMMA_GROUPS.fullmatch(text.strip()) else text
 
 
+def has_zone(text: str) -> bool:
+    """Whether an ISO 8601 time states its time zone."""
+    return re.search(r"(?:[zZ]|[+-]\d\d(?::?\d\d)?)$", text.strip().partition(":")[2]) is not None
+
+
 def utc_ns(text: str) -> int | None:
-    """UTC in ns of an ISO 8601 time; None if invalid. A time without a zone is taken as UTC."""
+    """UTC in ns of an ISO 8601 time from 1970 to 2116; None otherwise. A time without a zone is taken as UTC."""
     text, digits = text.strip(), ""
     if match := re.fullmatch(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)[.,](\d{1,12})(.*)", text, re.ASCII):
         text, digits = match[1] + match[3], match[2]
@@ -151,4 +157,5 @@ def utc_ns(text: str) -> int | None:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000 + int(digits.ljust(9, "0")[:9])
+    ns = (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000 + int(digits.ljust(9, "0")[:9])
+    return ns if 0 <= ns < _MOST_UTC_NS else None

@@ -137,7 +137,7 @@ def _lock(file) -> None:
         except BlockingIOError:
             file.seek(0)
             holder = file.read().strip()
-            if holder.isdigit() and (work is None or work.pid != int(holder)):
+            if holder.isdecimal() and (work is None or work.pid != int(holder)):
                 work = Work(int(holder))
             if work is not None and work.look():
                 _tell({"waiting": work.pid})

@@ -36,7 +36,7 @@ def parse_bytes(text: str) -> int:
 
 def parse_seconds(text: str) -> float:
     """ "60 s" -> 60.0, "1.5h" -> 5400.0, "5m" -> 300.0, "5 ms" -> 0.005. The unit is required. Raises UsageError."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]+)", text.strip())
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,20})?)\s*([a-zµ]+)", text.strip())
     if not match or match[2] not in _SECONDS_OF:
         raise UsageError(
             "a duration such as 60 s or 5 ms", repr(text), f"give a number and one of the units {' '.join(SECONDS)}"

@@ -3,6 +3,8 @@ names its drive."""
 
 import argparse
 import re
+import shutil
+import tempfile
 import tomllib
 from collections.abc import Sequence
 from itertools import chain, count
@@ -12,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ssdrig import __version__
-from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.base import files, owner
+from ssdrig.base.errors import JournalError, SsdrigError, UsageError
 from ssdrig.base.words import parse_seconds
 from ssdrig.load import foreign
 from ssdrig.load.foreign import Job
@@ -51,10 +54,10 @@ class Step(NamedTuple):
 
 
 def make(args: argparse.Namespace, recording: Recording | None, jobs: Sequence[Job]) -> tuple[Path, list[Knot], dict]:
-    """The run folder of a recording, of fio's jobs, or of both. Returns it, the recording's clock on its axis, and the
-    claim of that clock.
+    """The run folder of a recording, of fio's jobs, or of both, in a hidden folder until finish() or discard(): a kill
+    leaves no run that looks complete. Returns it, the recording's clock on its axis, and the claim of that clock.
 
-    Raises UsageError, JournalError."""
+    Raises UsageError, JournalError, LoadError."""
     if any(job.utc_ms is None for job in jobs):
         do = "give fio's JSON with its logs, or log with log_unix_epoch=1"
         raise UsageError("a time of day in fio's files", "times since the start alone", do)
@@ -62,6 +65,9 @@ def make(args: argparse.Namespace, recording: Recording | None, jobs: Sequence[J
         do = "add --clock-error TIME if you know by how much the two may be apart"
         raise UsageError("how well the recording's clock and fio's agree", "no --clock-error", do)
     axis = Axis(min(_begins_utc_ns(recording, jobs)) - LEAD_NS)
+    if axis.utc_ns < 0:
+        do = "set the instrument's clock, or give relative times and --begins"
+        raise UsageError("a time of day after 1970", f"{-axis.utc_ns / 1e9:.3g} s before", do)
     steps = _steps(axis, recording, jobs)
     text = _plan(steps, recording is not None)
     model = args.model or next((job.disk for job in jobs if job.disk), None) or "drive not stated"
@@ -78,13 +84,48 @@ def make(args: argparse.Namespace, recording: Recording | None, jobs: Sequence[J
         "host": {"fio": ", ".join(versions) or None},
         "started": {"t_ns": T0_NS, "utc_ns": axis.utc_ns},
     }
-    book = journal.create(args.parent, header)
+    hidden = _hidden(args.parent)
     try:
-        _write(book, axis, steps)
-    except OSError as error:
-        book.close("failed", str(error), JournalError.exit_code)
-        raise JournalError(f"to write {book.path}", error.strerror or str(error), "make room") from error
+        book = journal.create(hidden, header)
+        try:
+            _write(book, axis, steps)
+        except (OSError, SsdrigError) as error:
+            book.close("failed", str(error), JournalError.exit_code)
+            raise
+        journal.run_header(book.path)
+    except BaseException as error:
+        shutil.rmtree(hidden, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise JournalError(f"to write {args.parent}", error.strerror or str(error), "make room") from error
+        raise
     return book.path, *_clock(axis, recording, args.clock_error)
+
+
+def _hidden(parent: str) -> Path:
+    """A new hidden folder in the folder of the runs."""
+    try:
+        owner.new(parent)
+        Path(parent).mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=".import-", dir=parent))
+    except OSError as error:
+        do = "choose another --runs, or make room"
+        raise JournalError(f"a new run folder in {parent}", error.strerror or str(error), do) from error
+
+
+def finish(run: Path) -> Path:
+    """Move the folder of make() to its place among the runs. Returns it there. Raises JournalError."""
+    target = run.parent.parent / run.name
+    try:
+        owner.new(target)
+        if target.exists():  # rename would replace an empty folder
+            raise FileExistsError(17, "File exists")
+        run.rename(target)
+        run.parent.rmdir()
+        files.fsync_folder(target.parent)
+    except OSError as error:
+        discard(run)
+        raise JournalError(f"a new run folder {target}", error.strerror or str(error), "import again") from error
+    return target
 
 
 def _begins_utc_ns(recording: Recording | None, jobs: Sequence[Job]) -> list[int]:
@@ -127,6 +168,7 @@ def _write(book: journal.Journal, axis: Axis, steps: Sequence[Step]) -> None:
     book.event("clock.anchor", T0_NS, utc_ns=axis.utc_ns)
     for step in steps:
         foreign.write(book.path / "recorded" / step.name, step.job, step.begin_ns)
+        foreign.content(book.path / "recorded" / step.name)  # what a reader refuses is refused now
         book.event("step.start", step.begin_ns, step=step.name, recorded=step.name)
         book.event("load.first_io", step.begin_ns, step=step.name)
         book.event("step.end", step.end_ns, step=step.name, ok=True)
@@ -150,10 +192,8 @@ def _clock(axis: Axis, recording: Recording | None, clock_error: str | None) -> 
 
 
 def discard(run: Path) -> None:
-    """Take a folder away that make() has just made and whose power cannot be written."""
-    for path in sorted(run.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    run.rmdir()
+    """Remove the folder of make()."""
+    shutil.rmtree(run.parent, ignore_errors=True)
 
 
 def notes(jobs: Sequence[Job]) -> list[str]:

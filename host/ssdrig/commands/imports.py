@@ -15,10 +15,11 @@ import numpy as np
 
 from ssdrig.base import columns, files
 from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.base.terminal import printable
 from ssdrig.base.words import parse_seconds
 from ssdrig.commands import import_run
 from ssdrig.load import foreign
-from ssdrig.meter import recordings, sync, tape
+from ssdrig.meter import otii, recordings, sync, tape
 from ssdrig.meter.recordings import Recording
 from ssdrig.meter.tape import Knot
 from ssdrig.runs import imported, integrity, journal, named, parts
@@ -28,6 +29,7 @@ EXAMPLES = (
     ("import power.csv --run latest --clock-error 20ms --accuracy '0.5% + 2 mA'", "UTC times, known to 20 ms"),
     ("import log.csv --run 3fa9 --sync --column 't=1:ms,V=2:V,A=4:mA'", "columns by number, with their units"),
     ("import power.csv --model 'SSD of 2 TB'", "a new run, of a recording with UTC times"),
+    ("import 'Main current - Ace.csv' 'Main voltage - Ace.csv' --run latest --sync", "channels of an Otii"),
     ("import out.json job_*.log", "a new run of fio's JSON and logs"),
     ("import out.json job_*.log power.csv --clock-error 50ms", "with power, whose clock is off by at most 50 ms"),
 )
@@ -43,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         nargs="+",
-        help="power: CSV (also .gz), .ppk2, .ppk2a (ppk2lab), .jls (pyjls), or packets of a Powenetics v2; or fio's"
-        " JSON, and its logs of iops, bw, lat, clat, slat",
+        help="power: CSV (also .gz), the CSVs of an Otii, .ppk2, .ppk2a (ppk2lab), .jls (pyjls), or packets of a"
+        " Powenetics v2; or fio's JSON, and its logs of iops, bw, lat, clat, slat",
     )
     parser.add_argument(
         "--run", metavar="RUN", help=f"a run without a rig, whose power FILE is: {named.HELP} (default: a new run)"
@@ -107,9 +109,9 @@ def check(args: argparse.Namespace) -> None:
 
 
 class _Files(NamedTuple):
-    """The files by kind: at most one recording of power and one JSON of fio."""
+    """The files by kind: those of at most one recording of power, and at most one JSON of fio."""
 
-    power: Path | None
+    power: list[Path]
     document: Path | None
     logs: list[Path]
 
@@ -120,10 +122,11 @@ def _sorted(paths: Sequence[Path]) -> _Files:
     others = [path for path in paths if path not in logs]
     documents = [path for path in others if foreign.is_json(path)]
     power = [path for path in others if path not in documents]
-    for what, of in (("recording of power", power), ("JSON of fio", documents)):
+    channels = all(map(otii.is_channel, power))
+    for what, of in (("recording of power", [] if channels else power), ("JSON of fio", documents)):
         if len(of) > 1:
             raise UsageError(f"one {what} at a time", ", ".join(path.name for path in of)[:120], "import one by one")
-    return _Files(power[0] if power else None, documents[0] if documents else None, logs)
+    return _Files(sorted(power), documents[0] if documents else None, logs)
 
 
 def command(args: argparse.Namespace) -> int:
@@ -131,24 +134,27 @@ def command(args: argparse.Namespace) -> int:
     check(args)
     files_by_kind = _sorted(args.files)
     if args.run:
-        if files_by_kind.power is None or files_by_kind.document or files_by_kind.logs:
+        if not files_by_kind.power or files_by_kind.document or files_by_kind.logs:
             do = "import fio's files without --run, as a run of their own"
             raise UsageError("one recording of power for --run", "files of fio", do)
         return _into(args, files_by_kind.power)
     jobs = (
         foreign.read(files_by_kind.document, files_by_kind.logs) if files_by_kind.document or files_by_kind.logs else []
     )
-    recording = _dated(_recording(args, files_by_kind.power), _begins_ns(args)) if files_by_kind.power else None
+    recording, digest = _recording(args, files_by_kind.power) if files_by_kind.power else (None, "")
+    recording = _dated(recording, _begins_ns(args)) if recording else None
     run, knots, clock = import_run.make(args, recording, jobs)
     facts: dict[str, Any] = {"notes": import_run.notes(jobs)}
-    if recording and files_by_kind.power:
+    if recording:
         try:
-            data, of_power = _power(args, recording, knots, clock, files_by_kind.power)
+            data, of_power = _power(args, recording, knots, clock)
+            of_power |= {"file": _names(files_by_kind.power), "sha256": digest}
             _write(run, data, imported.document(recording.source, data, **of_power))
         except BaseException:
             import_run.discard(run)
             raise
         facts = {**of_power, "notes": [*facts["notes"], *of_power["notes"]]}
+    run = import_run.finish(run)
     if args.json:
         source = recording.source if recording else jobs[0].version
         made = {"run": str(run), "source": source, "jobs": [job.name for job in jobs], **facts}
@@ -157,18 +163,50 @@ def command(args: argparse.Namespace) -> int:
     for job in jobs:
         ios = sum(side.ios for side in job.sides.values())
         by = f"{job.seconds} seconds" if job.seconds else "totals alone"
-        print(f"{run.name}: {ios} I/Os of {job.name}, {by}, from {job.version or 'logs of fio'}")
+        print(printable(f"{run.name}: {ios} I/Os of {job.name}, {by}, from {job.version or 'logs of fio'}"))
     if recording:
         _say(run, recording, facts)
     else:
-        print(*(f"  {note}" for note in facts["notes"]), sep="\n", end="\n" * bool(facts["notes"]))
+        print(*(printable(f"  {note}") for note in facts["notes"]), sep="\n", end="\n" * bool(facts["notes"]))
         print(f"`ssdrig report {run.name}` shows it")
     return 0
 
 
-def _recording(args: argparse.Namespace, path: Path) -> Recording:
-    volts = _volts(args.voltage) if args.voltage else None
-    return recordings.read(path, columns.chosen(args.column, recordings.ROLES), volts)
+def _recording(args: argparse.Namespace, paths: Sequence[Path]) -> tuple[Recording, str]:
+    """The recording in these files, and the SHA-256 of their contents one after the other. Raises UsageError, also for
+    files that change meanwhile."""
+    volts, before = _volts(args.voltage) if args.voltage else None, _stamps(paths)
+    chosen = columns.chosen(args.column, recordings.ROLES)
+    if otii.is_channel(paths[0]) and not chosen:
+        recording = otii.read(paths, volts)
+    elif len(paths) > 1:
+        raise UsageError("--column for one file", _names(paths)[:120], "import one by one")
+    else:
+        recording = recordings.read(paths[0], chosen, volts)
+    digest = hashlib.sha256()
+    for path in paths:
+        with contextlib.suppress(OSError), open(path, "rb") as file:  # its stamp tells that it has gone
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    if None in before or _stamps(paths) != before:
+        raise UsageError(f"{_names(paths)} as it was", "it changed while it was read", "import it when it is complete")
+    return recording, digest.hexdigest()
+
+
+def _stamps(paths: Sequence[Path]) -> list[tuple[int, int, int] | None]:
+    """What changes when a file does; None without the file."""
+    stamps: list[tuple[int, int, int] | None] = []
+    for path in paths:
+        try:
+            status = os.stat(path)
+            stamps.append((status.st_ino, status.st_size, status.st_mtime_ns))
+        except OSError:
+            stamps.append(None)
+    return stamps
+
+
+def _names(paths: Sequence[Path]) -> str:
+    return ", ".join(path.name for path in paths)
 
 
 def _begins_ns(args: argparse.Namespace) -> int | None:
@@ -176,14 +214,12 @@ def _begins_ns(args: argparse.Namespace) -> int | None:
 
 
 def _power(
-    args: argparse.Namespace, recording: Recording, knots: Sequence[Knot], clock: dict, path: Path
+    args: argparse.Namespace, recording: Recording, knots: Sequence[Knot], clock: dict
 ) -> tuple[bytes, dict[str, Any]]:
-    """The content of rig.bin, and the facts of import.json."""
+    """The content of rig.bin, and the facts of import.json but for the files."""
     stated = tape.accuracy(args.accuracy) if args.accuracy else None
     return tape.rig_bin(recording, knots, stated), {
         **clock,
-        "file": path.name,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "accuracy": stated,
         "accuracy_words": tape.limits_words(stated),
         "notes": list(recording.notes),
@@ -192,11 +228,11 @@ def _power(
     }
 
 
-def _into(args: argparse.Namespace, path: Path) -> int:
+def _into(args: argparse.Namespace, paths: Sequence[Path]) -> int:
     """Make a recording the power of a run."""
     run = parts.shown(named.one(args.run, args.parent))[0]
     header = _importable(run, args.replace)
-    recording = _recording(args, path)
+    recording, digest = _recording(args, paths)
     events = journal.events(run)
     clock: dict[str, Any]
     if args.sync:
@@ -220,7 +256,8 @@ def _into(args: argparse.Namespace, path: Path) -> int:
         clock = {"clock": f"time by its own UTC, claimed to {bound_ns / 1e6:.3g} ms", "bound_ns": bound_ns}
         clock |= {"correlation": None}
     recording = _within(recording, knots, events, header)
-    data, facts = _power(args, recording, knots, clock, path)
+    data, facts = _power(args, recording, knots, clock)
+    facts |= {"file": _names(paths), "sha256": digest}
     _write(run, data, imported.document(recording.source, data, **facts))
     if args.json:
         print(json.dumps({"run": str(run), "source": recording.source, **facts}, ensure_ascii=False))
@@ -230,7 +267,8 @@ def _into(args: argparse.Namespace, path: Path) -> int:
 
 
 def _say(run: Path, recording: Recording, facts: dict) -> None:
-    print(f"{run.name}: {facts['samples']} samples of {', '.join(facts['rails'])} from {recording.source}")
+    rails = ", ".join(facts["rails"])
+    print(printable(f"{run.name}: {facts['samples']} samples of {rails} from {recording.source}"))
     if facts["correlation"] is not None:
         print(f"  marks        found, correlation {facts['correlation']:.2f}")
         print(f"  offset       {facts['offset_ns'] / 1e9:+.6f} s (this machine's time less the recording's)")
@@ -239,7 +277,7 @@ def _say(run: Path, recording: Recording, facts: dict) -> None:
     print(f"  time error   at most {facts['bound_ns'] / 1e6:.3g} ms {where}")
     print(f"  accuracy     {facts['accuracy_words']}")
     for note in facts["notes"]:
-        print(f"  {note}")
+        print(printable(f"  {note}"))
     print(f"`ssdrig report {run.name}` shows it")
 
 

@@ -10,13 +10,14 @@ from ssdrig.base import owner
 from ssdrig.base.arguments import add_output
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.files import write_atomically
+from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
 from ssdrig.base.words import size
 from ssdrig.reading import library_file, review_folder, table
 from ssdrig.reading.library_file import Shared
 from ssdrig.reading.row import Table
 from ssdrig.report import library, price, review_page
-from ssdrig.runs import integrity, named, parts
+from ssdrig.runs import named, parts
 
 EXAMPLES = (
     ("library export runs/REVIEW -o drive.ssdlib", "a review in a file of some hundred kB"),
@@ -78,8 +79,10 @@ def _export(args: argparse.Namespace) -> int:
     out = Path(args.out) if args.out else Path(_slug(models[0][0]) + library_file.SUFFIX)
     if out.suffix != library_file.SUFFIX:
         raise UsageError(f"a file *{library_file.SUFFIX}", printable(str(out)), "name it so: imports know it by that")
+    _keep_others(out, {one.data.header["run"] for one in tables})
+    shared = library_file.checked(content, out)
     _write(out, content)
-    _printed(out, library_file.read(out), args)
+    _printed(out, shared, args)
     return 0
 
 
@@ -96,29 +99,52 @@ def _drive(one: Table) -> tuple[str, str]:
     return str(drive.get("model") or "unknown drive"), str(drive.get("serial") or "")
 
 
+def _keep_others(out: Path, runs: set[str]) -> None:
+    """Raises UsageError if a file at the place of an export has none of these runs: another drive of the model, or no
+    library file."""
+    if not out.exists():
+        return
+    do = f"name another file: -o NAME{library_file.SUFFIX}"
+    try:
+        there = {one.data.header["run"] for one in library_file.read(out).tables}
+    except JournalError as error:
+        raise UsageError(f"a new file, or an earlier export at {out}", "something else", do) from error
+    if not there & runs:
+        raise UsageError(f"a new file, or an earlier export of these runs at {out}", "one of other runs", do)
+
+
 def _import(args: argparse.Namespace) -> int:
-    shared = [(path, library_file.read(path)) for path in args.files]  # all, before anything is kept
-    for path, one in shared:
+    contents = [library_file.content(path) for path in args.files]
+    shared = [library_file.checked(content, path) for content, path in zip(contents, args.files, strict=True)]
+    for path, one in zip(args.files, shared, strict=True):  # all, before anything is stored
         review_page.check_drawable(path, one.tables)
-    for path, one in shared:
-        content = integrity.content(path)
-        number = content[len(library_file.MAGIC) :][:4].hex()
+    for content, one in zip(contents, shared, strict=True):
+        number = content[len(library_file.MAGIC) :][:8].hex()
         out = Path(args.parent) / library_file.FOLDER / f"{_slug(_models(one)[0])}-{number}{library_file.SUFFIX}"
-        owner.new(out.parent)
-        out.parent.mkdir(parents=True, exist_ok=True)
         _write(out, content)
         _printed(out, one, args)
     return 0
 
 
 def _list(args: argparse.Namespace) -> int:
+    refused: JournalError | None = None
     for path in [library.REFERENCE, *library.imported_files(Path(args.parent))]:
-        _printed(path, library_file.read(path), args)
+        try:
+            of = library_file.read(path)
+        except JournalError as error:
+            Progress().warn(printable(f"{path} cannot be read: {error.seen}"))
+            refused = refused or error
+            continue
+        _printed(path, of, args)
+    if refused:
+        raise refused
     return 0
 
 
 def _write(path: Path, content: bytes) -> None:
     try:
+        owner.new(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)
     except OSError as error:
         do = "name another file, or make room"

@@ -6,8 +6,10 @@ max_energy_range_uj; one zone a package, and where the machine has it psys, whic
 read energy_uj since 2020 (CVE-2020-8694)."""
 
 import os
+import time
 from typing import NamedTuple
 
+from ssdrig.base import rapl
 from ssdrig.drive import sysfs
 
 FOLDER = "/sys/class/powercap"
@@ -39,18 +41,22 @@ class Energies:
 
     def __init__(self, root: str | os.PathLike = "/"):
         self._zones = zones(root)
-        self._before = [energy_uJ(zone.folder) for zone in self._zones]
+        self._before, self._before_ns = self._read()
+
+    def _read(self) -> tuple[list[int | None], int]:
+        return [energy_uJ(zone.folder) for zone in self._zones], time.monotonic_ns()
 
     def since(self) -> dict[str, float]:
         """J of each zone since the last call, the first time since this was made; without a zone that one of the two
-        readings lacks. Right while a zone does not wrap twice in between."""
-        now = [energy_uJ(zone.folder) for zone in self._zones]
-        before, self._before = self._before, now
-        return {
-            zone.name: (last - first) % zone.range_uJ / 1e6
+        readings lacks, or that counted anew in between. Right while a zone does not wrap twice in between."""
+        (now, now_ns), before, before_ns = self._read(), self._before, self._before_ns
+        self._before, self._before_ns = now, now_ns
+        spent = {
+            zone.name: rapl.spent_uJ(first, last, zone.range_uJ, now_ns - before_ns)
             for zone, first, last in zip(self._zones, before, now, strict=True)
             if first is not None and last is not None
         }
+        return {name: uJ / 1e6 for name, uJ in spent.items() if uJ is not None}
 
 
 def energy_uJ(folder: str) -> int | None:

@@ -12,6 +12,7 @@ JSON's. Without logs the seconds are not known."""
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,7 +35,9 @@ EPOCH_MS = 10**11  # times from here on are Unix times, of 1973 and later
 STAMP_S = 1.0  # by how much a job may have ended before fio printed its JSON
 BY_STAMP = "fio states no start of its job: it is its JSON's time less the run time, good to a second"
 NO_LAT = "fio logged no latency by the second (write_lat_log)"
-MOST_S = 10 * 366 * 86400
+MOST_S = 100 * 86400  # of a job: each second is a row
+MOST_MS = 1 << 42  # of a time of day, in 2109
+MOST_JSON_BYTES, MOST_LOG_BYTES = 64 << 20, 1 << 30  # unpacked
 TOTALS = ("ios", "bytes")
 DO = "give fio's JSON (--output-format=json+) with its logs (--write_iops_log, --write_bw_log, --write_lat_log)"
 
@@ -94,15 +97,19 @@ def read(document: Path | None, logs: Sequence[Path]) -> list[Job]:
     logs: iops, bw, lat, clat, slat; one of a kind per thread
     Raises UsageError for other files, and for files that do not fit together."""
     if document is None:
-        return [_of_logs(Job("fio", "", 0, None, 0.0, {}), logs)]
-    printed = fiotext.documents(_content(document).decode("utf-8-sig", "replace"))[0]
+        job = _of_logs(Job("fio", "", 0, None, 0.0, {}), logs)
+        _check(job, logs[0])
+        return [job]
+    printed = fiotext.documents(_whole(document, MOST_JSON_BYTES).decode("utf-8-sig", "replace"))[0]
     if not printed or not printed[-1]["jobs"]:
         raise UsageError(f"fio's JSON in {document}", "no whole document with jobs", DO)
     last = printed[-1]
-    groups: dict[Any, list[dict]] = {}
+    groups: dict[str, list[dict]] = {}
     for job in last["jobs"]:
-        groups.setdefault(job.get("groupid", 0), []).append(job)
+        groups.setdefault(str(job.get("groupid", 0)), []).append(job)
     jobs = _in_turn([_job(last, members) for members in groups.values()])
+    for job in jobs:
+        _check(job, document)
     if len(jobs) == 1:
         return [_of_logs(jobs[0], logs)] if logs else jobs
     first, apart = 0, []
@@ -130,13 +137,33 @@ def _in_turn(jobs: Sequence[Job]) -> list[Job]:
     return out
 
 
-def _content(path: Path, most: int = -1) -> bytes:
+def _check(job: Job, path: Path) -> None:
+    """Raises UsageError for a job that no fio has run."""
+    seen = ""
+    if job.runtime_ms > MOST_S * 1000:
+        seen = f"one of {job.runtime_ms / 86_400_000:.3g} days"
+    elif job.utc_ms is not None and not 0 < job.utc_ms < MOST_MS:
+        seen = "one at an impossible time of day"
+    if seen:
+        raise UsageError(f"jobs of at most {MOST_S // 86400} days in {path}", seen, "take it from a copy")
+
+
+def _whole(path: Path, most: int) -> bytes:
+    """The content of a file, unpacked. Raises UsageError for more than `most` bytes."""
+    content = _content(path, most + 1)
+    if len(content) > most:
+        raise UsageError(f"at most {most >> 20} MiB in {path}", "more", "give a part of it")
+    return content
+
+
+def _content(path: Path, most: int) -> bytes:
+    """The first bytes of a file, unpacked."""
     try:
         with open(path, "rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if packed else open(path, "rb") as file:
             return file.read(most)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"a file of fio at {path}", str(error), "name another file") from error
 
 
@@ -160,11 +187,13 @@ def _job(document: Mapping, members: Sequence[dict]) -> Job:
         for member in members
         if isinstance(member.get("job_start"), int) and member["job_start"] > 0
     ]
-    stamp_ms = document.get("timestamp_ms") or 1000 * (document.get("timestamp") or 0)
+    stamp_ms, stamp_s = document.get("timestamp_ms"), document.get("timestamp")
+    if not stamp_ms and isinstance(stamp_s, int):
+        stamp_ms = 1000 * stamp_s
     if starts:
-        utc_ms, error_ms, notes = float(min(starts)), 1.0, []
+        utc_ms, error_ms, notes = float(min(*starts, 2 * MOST_MS)), 1.0, []
     elif isinstance(stamp_ms, int) and stamp_ms > 0:
-        utc_ms, error_ms, notes = float(stamp_ms - runtime_ms), 1000 * STAMP_S, [BY_STAMP]
+        utc_ms, error_ms, notes = float(min(stamp_ms, 2 * MOST_MS) - runtime_ms), 1000 * STAMP_S, [BY_STAMP]
     else:
         utc_ms, error_ms, notes = None, 0.0, []
     sides = {}
@@ -181,7 +210,8 @@ def _job(document: Mapping, members: Sequence[dict]) -> Job:
                 slat_sum_ns=of["slat_sum_ns"],
                 bins={kind: of_kind for kind, of_kind in bins.items() if of_kind},
             )
-    used = [disk.get("name") for disk in document.get("disk_util") or [] if isinstance(disk, dict)]
+    disks = document.get("disk_util")
+    used = [disk.get("name") for disk in (disks if isinstance(disks, list) else []) if isinstance(disk, dict)]
     return Job(
         name=" + ".join(dict.fromkeys(str(member.get("jobname") or "fio") for member in members)),
         version=str(document.get("fio version") or "fio"),
@@ -282,7 +312,7 @@ def _log(path: Path) -> _Log:
     match = LOG.fullmatch(path.name)
     if not match:
         raise UsageError("a log that fio has named, such as job_iops.1.log", path.name, "give it the name that it had")
-    rows, torn = fiotext.rows(_content(path))
+    rows, torn = fiotext.rows(_whole(path, MOST_LOG_BYTES))
     if torn and not len(rows):
         raise UsageError(f"rows of a log of fio in {path}", "none", DO)
     if len(rows) and rows[:, 2].max() >= len(DIRECTIONS):
@@ -421,7 +451,7 @@ def encoded(job: Job, t0_ns: int) -> bytes:
         **{"start_error_ns": round(job.error_ms * 1e6), "cpu_percent": job.cpu_percent, "notes": job.notes},
         "sides": sides,
     }
-    return (json.dumps(made, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(made, ensure_ascii=False) + "\n").encode(errors="replace")
 
 
 def content(folder: Path) -> dict:

@@ -4,6 +4,7 @@ their seconds and figures.
 Readings are not exactly a second apart, so each second of the grid has what the counts were at its edges, in between
 the two readings around each. Sums are those of the first and the last reading, exactly."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ssdrig.base import rapl
 from ssdrig.base.errors import LoadError
 from ssdrig.base.system import MS_WRAP
 from ssdrig.load import fioseconds, fiotext
@@ -37,7 +39,10 @@ DIRECTIONS = {  # direction -> columns of I/Os, sectors, ms
 
 def head(zones: Sequence[tuple[str, int]] = ()) -> str:
     """The first line. zones: name and range (uJ) of each counter of the host's energy."""
-    return ",".join(["t_ns", "took_ns", *STAT, *(f"{ENERGY} {name} {most}" for name, most in zones)]) + "\n"
+    return (
+        ",".join(["t_ns", "took_ns", *STAT, *(f"{ENERGY} {name.replace(',', ' ')} {most}" for name, most in zones)])
+        + "\n"
+    )
 
 
 def line(t_ns: int, took_ns: int, stat: Sequence[int], energies_uJ: Sequence[int | None] = ()) -> str:
@@ -88,13 +93,23 @@ def read(folder: Path) -> Readings:
     energies = {}
     for name, values in columns.items():
         if name.startswith(f"{ENERGY} ") and not (values < 0).any():
-            _, zone = name.split(" ", 1)
-            zone, most = zone.rsplit(" ", 1)
-            energies[zone] = np.cumsum(np.diff(values, prepend=values[0]) % int(most)) / 1e6
+            zone, most = name.removeprefix(f"{ENERGY} ").rpartition(" ")[::2]
+            joules = _joules(values, most, t_ns)
+            energies |= {} if joules is None else {zone: joules}
     missing = [name for name in ("reads", "read_sectors", "writes", "write_sectors") if name not in counted]
     if missing:
         raise LoadError(f"{', '.join(missing)} of each reading in {path}", "none", "the file is damaged")
     return Readings(t_ns, columns["took_ns"], counted, columns["in_flight"], energies)
+
+
+def _joules(values_uJ: np.ndarray, most: str, t_ns: np.ndarray) -> np.ndarray | None:
+    """What a counter of energy has counted since the first reading; None if it began anew, or without its range."""
+    if not re.fullmatch("[0-9]{1,18}", most):
+        return None
+    pairs = zip(values_uJ[:-1].tolist(), values_uJ[1:].tolist(), np.diff(t_ns).tolist(), strict=True)
+    spent = [rapl.spent_uJ(first, last, int(most), lasted_ns) for first, last, lasted_ns in pairs]
+    known = [uJ for uJ in spent if uJ is not None]
+    return np.cumsum([0, *known]) / 1e6 if len(known) == len(spent) else None
 
 
 def load(folder: Path, direction: str | None = None) -> Seconds:

@@ -47,7 +47,7 @@ def run(
     folder.mkdir(parents=True)
     start = {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns(), "target": target, "how": asdict(how)}
     start |= {"trace": os.path.relpath(trace, folder), "header": header}
-    (folder / START).write_text(json.dumps(start, ensure_ascii=False) + "\n")
+    (folder / START).write_text(json.dumps(start, ensure_ascii=False) + "\n", errors="replace")
     with open(folder / "stderr.txt", "wb") as err:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ssdrig.load.trace_playing", str(folder), str(os.getpid())],

@@ -57,7 +57,7 @@ def write(path: Path, windows: Iterable[np.ndarray], words: Callable[[], dict]) 
 
 
 def _packed(header: dict) -> bytes:
-    text = json.dumps(header, ensure_ascii=False).encode()
+    text = json.dumps(header, ensure_ascii=False).encode(errors="replace")
     if len(text) >= HEADER_BYTES:
         raise UsageError(
             f"a header of less than {HEADER_BYTES} bytes", f"{len(text)}", "give shorter names: they are kept in it"

@@ -14,6 +14,7 @@ import itertools
 import json
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -28,6 +29,11 @@ ROLES = ("t", *(f"{quantity}{n}" for n in ("", *range(1, 10)) for quantity in "V
 MOST_RATE = 10_000  # samples/s
 LINES_AT_ONCE = 200_000
 HEAD_LINES = 60  # before the headings
+MOST_LINE_BYTES = 1 << 16
+MOST_SAMPLES = 100_000_000  # of a CSV; each takes some 100 bytes of memory until it is in the run
+MOST_METADATA_BYTES = 1 << 20
+NO_NUMBER = 9e37  # instruments write 9.9e37 for an overflow and 9.91e37 for not-a-number (SCPI-1999, 7.2.1.4)
+MOST_V, MOST_W = 1000.0, 100_000.0  # of a drive's rail: more is another unit
 UTC_FROM_NS = 10**18  # numbers from here on are Unix times, of 2001 and later
 _FACTORS = {"V": VOLTS, "A": AMPERES, "W": WATTS}
 _TIME = ("time", "timestamp", "t", "utc", "date", "datetime", "date/time", "elapsed", "elapsed time", "seconds")
@@ -37,6 +43,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "W": ("power", "watts", "p", "watt"),
 }
 DO = "name the columns: --column t=NAME:UNIT,V=NAME:UNIT,A=NAME:UNIT"
+DO_JLS = "save it again in the Joulescope UI"
 POWENETICS_RAILS = (
     "ATX 3.3V|ATX 5V standby|ATX 12V|ATX 5V|EPS 12V 1|EPS 12V 2|EPS 12V 3|12VO standby|PCIe 12V 1|PCIe 12V 2"
     "|PCIe 12V 3|slot 3.3V|slot 12V"
@@ -74,18 +81,20 @@ def read(path: Path, chosen: dict[str, Column], voltage: float | None = None) ->
         with open(path, "rb") as file:
             head = file.read(4096)
         if head[:4] == b"PK\x03\x04":
-            return _checked((_ppk2a if _is_ppk2a(path) else _ppk2)(path, voltage), path)
+            return checked((_ppk2a if _is_ppk2a(path) else _ppk2)(path, voltage), path)
         if head[:3] == b"jls" or path.suffix.lower() == ".jls":
-            return _checked(_jls(path, voltage), path)
+            return checked(_jls(path, voltage), path)
         if head[:2] == _MAGIC and head[_PACKET : _PACKET + 2] == _MAGIC:
-            return _checked(_powenetics(path), path)
-        return _checked(_csv(path, chosen, voltage), path)
-    except OSError as error:
-        raise UsageError(f"a recording at {path}", error.strerror or str(error), "name another file") from error
+            return checked(_powenetics(path), path)
+        return checked(_csv(path, chosen, voltage), path)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(
+            f"a recording at {path}", getattr(error, "strerror", None) or str(error), "name another file"
+        ) from error
 
 
-def _checked(recording: Recording, path: Path) -> Recording:
-    """Raises UsageError if it lacks power, or its times do not rise."""
+def checked(recording: Recording, path: Path) -> Recording:
+    """The recording. Raises UsageError if it lacks power, its times do not rise, or its values are impossible."""
     for rail in recording.rails:
         if len(rail.t_ns) < 2:
             raise UsageError(f"samples of {rail.name} in {path}", f"{len(rail.t_ns)}", "record for longer")
@@ -93,6 +102,10 @@ def _checked(recording: Recording, path: Path) -> Recording:
         if len(back):
             seen = f"sample {int(back[0]) + 2} at or before the one before it"
             raise UsageError(f"times that rise in {path}", seen, "take a part of the recording in which they do")
+        for values, most, unit in ((rail.V, MOST_V, "V"), (rail.W, MOST_W, "W")):
+            if float(np.abs(values).max()) > most:
+                seen = f"{float(values[np.abs(values).argmax()]):.3g} {unit} on {rail.name}"
+                raise UsageError(f"at most {most:g} {unit} in {path}", seen, DO)
     if not recording.rails:
         raise UsageError(f"volts and amperes, or watts, in {path}", "none", DO)
     return recording
@@ -113,17 +126,40 @@ def thinned(t_ns: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray,
 # ---- CSV
 
 
-def _csv(path: Path, chosen: dict[str, Column], voltage: float | None) -> Recording:
+def columns_of(path: Path, chosen: dict[str, Column]) -> tuple[np.ndarray, dict[str, np.ndarray], "_Layout"]:
+    """The columns of a CSV: times (int64 ns), the values of each role in V, A or W, NaN where there is no number, and
+    how they lie. `chosen`: see read(). Raises UsageError, OSError, EOFError, zlib.error."""
+    parts, count = [], 0
     with _open(path) as file:
-        lines = (raw.decode("utf-8-sig", "replace").rstrip("\r\n") for raw in file)
+        lines = _lines(file, path)
         head = list(itertools.islice(lines, HEAD_LINES))
         at, layout = _layout(head, chosen, path)
-        parts = [_part(layout, chunk, at + 1, path) for chunk in _chunks(itertools.chain(head[at:], lines))]
+        for chunk in _chunks(itertools.chain(head[at:], lines)):
+            parts.append(_part(layout, chunk, at + 1, path))
+            count += len(chunk)
+            if count > MOST_SAMPLES:
+                do = "import a part of it, or average it first"
+                raise UsageError(f"at most {MOST_SAMPLES} samples in {path}", "more", do)
     if not parts:
         raise UsageError(f"lines of numbers in {path}", "none", DO)
     t_ns = np.concatenate([part[0] for part in parts])
     values = {role: np.concatenate([part[1][role] for part in parts]) for role in parts[0][1]}
-    notes = []
+    return t_ns, {role: np.where(np.abs(of) < NO_NUMBER, of, np.nan) for role, of in values.items()}, layout
+
+
+def _lines(file: IO[bytes], path: Path) -> Iterator[str]:
+    """The lines of a CSV. Raises UsageError for one without an end."""
+    while raw := file.readline(MOST_LINE_BYTES):
+        if len(raw) == MOST_LINE_BYTES:
+            raise UsageError(
+                f"lines of a CSV in {path}", f"one of {MOST_LINE_BYTES} bytes or more", "name another file"
+            )
+        yield raw.decode("utf-8-sig", "replace").rstrip("\r\n")
+
+
+def _csv(path: Path, chosen: dict[str, Column], voltage: float | None) -> Recording:
+    t_ns, values, layout = columns_of(path, chosen)
+    notes = ["its times state no zone and are taken as UTC"] if layout.utc and not layout.zoned else []
     rails = []
     for key, name in layout.rails.items():
         of = {quantity: values.get(f"{quantity}{key}") for quantity in "VAW"}
@@ -152,12 +188,14 @@ def _open(path: Path) -> IO[bytes]:
 
 
 class _Layout(NamedTuple):
-    """`places`: role -> (field, factor to ns, V, A or W); `rails`: number of a rail as roles have it -> name."""
+    """`places`: role -> (field, factor to ns, V, A or W); `rails`: number of a rail as roles have it -> name; `zoned`:
+    its times of day state their zone."""
 
     mark: str
     places: dict[str, tuple[int, Any]]
     rails: dict[str, str]
     utc: bool
+    zoned: bool
     decimal: str
     quarch: bool
 
@@ -184,7 +222,8 @@ def _layout(head: Sequence[str], chosen: dict[str, Column], path: Path) -> tuple
             continue
         utc = roles["t"][1] == "utc"
         quarch = headings[:1] == ["Time us"] and any("voltage mV" in heading for heading in headings)
-        return number + (0 if bare else 1), _Layout(mark, roles, named, utc, decimal, quarch)
+        zoned = utc and columns.has_zone(row[roles["t"][0]])
+        return number + (0 if bare else 1), _Layout(mark, roles, named, utc, zoned, decimal, quarch)
     raise why
 
 
@@ -298,11 +337,17 @@ def _given(voltage: float | None, path: Path) -> float:
     return voltage
 
 
+# of damaged or encrypted archives, besides OSError
+_OF_ZIP = (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
+
+
 def _ppk2(path: Path, voltage: float | None) -> Recording:
     volts = _given(voltage, path)
     do = "save it again in the Power Profiler, or export a CSV"
     try:
         with zipfile.ZipFile(path) as archive:
+            if archive.getinfo("metadata.json").file_size > MOST_METADATA_BYTES:
+                raise ValueError("a metadata.json without an end")
             metadata = json.loads(archive.read("metadata.json"))["metadata"]
             rate, start_ms = float(metadata["samplesPerSecond"]), float(metadata.get("startSystemTime") or 0)
             if not 0 < rate <= 1e6:
@@ -314,7 +359,7 @@ def _ppk2(path: Path, voltage: float | None) -> Recording:
                     amperes = np.frombuffer(data[: len(data) // 6 * 6], [("uA", "<f4"), ("bits", "<u2")])["uA"] * 1e-6
                     amperes = amperes[: len(amperes) // many * many].astype(float)
                     parts.append(amperes.reshape(-1, many).mean(axis=1))
-    except (KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+    except (*_OF_ZIP, KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise UsageError(f"a .ppk2 at {path}", f"{type(error).__name__}: {error}", do) from error
     amperes = np.concatenate(parts) if parts else np.zeros(0)
     t_ns = round(start_ms * 1e6) + np.rint((np.arange(len(amperes)) + 1) * (many * 1e9 / rate)).astype(np.int64)
@@ -330,7 +375,7 @@ def _is_ppk2a(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return "manifest.json" in archive.namelist()
-    except zipfile.BadZipFile:
+    except _OF_ZIP:
         return False
 
 
@@ -343,7 +388,7 @@ def _ppk2a(path: Path, voltage: float | None) -> Recording:
         raise ToolMissing("ppk2lab, which reads .ppk2a", "it is not installed", do) from error
     try:
         capture = ppk2lab.Capture.load(str(path), max_samples=None)
-    except (ppk2lab.Ppk2labError, ValueError, KeyError, TypeError) as error:
+    except (ppk2lab.Ppk2labError, *_OF_ZIP, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise UsageError(f"a .ppk2a at {path}", str(error), "record it again with ppk2lab") from error
     if capture.calibration is None:
         raise UsageError(f"the calibration in {path}", "none", "record it again with ppk2lab")
@@ -412,39 +457,46 @@ def _jls(path: Path, voltage: float | None) -> Recording:
     try:
         reader = pyjls.Reader(str(path))
     except (OSError, RuntimeError, ValueError) as error:
-        raise UsageError(f"a .jls at {path}", str(error), "save it again in the Joulescope UI") from error
+        raise UsageError(f"a .jls at {path}", str(error), DO_JLS) from error
     with reader:
-        by_unit = {}
-        for signal in reader.signals.values():
-            if signal.signal_type == pyjls.SignalType.FSR and signal.units in ("V", "A", "W") and signal.sample_rate:
-                by_unit.setdefault(signal.units, signal)
-        main = by_unit.get("A") or by_unit.get("W")
-        if main is None:
-            raise UsageError(f"a signal of current or power in {path}", ", ".join(by_unit) or "none", "record one")
-        of = [signal for signal in by_unit.values() if signal.sample_rate == main.sample_rate]
-        total = min(signal.length for signal in of)
-        many = max(1, int(np.ceil(main.sample_rate / MOST_RATE)))
-        parts = []
-        for begin in range(0, total // many * many, many * 65536):
-            length = min(many * 65536, total // many * many - begin)
-            read = {s.units: np.asarray(reader.fsr(s.signal_id, begin, length), float) for s in of}
-            V = read["V"] if "V" in read else np.full(length, _given(voltage, path))
-            W = read["A"] * V if "A" in read else read["W"]
-            parts.append(np.stack([V.reshape(-1, many).mean(axis=1), W.reshape(-1, many).mean(axis=1)]))
-        ids = np.arange(1, total // many + 1) * many - 1
-        utc = bool(reader.time_map_length(main.signal_id))
-        if utc:
-            first, last = (
-                pyjls.jls_to_utc(reader.sample_id_to_timestamp(main.signal_id, int(n))) for n in ids[[0, -1]]
-            )
-            since = (ids - ids[0]) / max(1, int(ids[-1] - ids[0])) * (last - first)
-            t_ns = round(first * 1e9) + np.rint(since * 1e9).astype(np.int64)
-        else:
-            t_ns = np.rint((ids + 1) * (1e9 / main.sample_rate)).astype(np.int64)
-        source = next((s.name for s in reader.sources.values() if s.source_id == main.source_id), "") or "Joulescope"
+        try:
+            return _of_jls(pyjls, reader, path, voltage)
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise UsageError(f"whole signals in {path}", str(error), DO_JLS) from error
+
+
+def _of_jls(pyjls: Any, reader: Any, path: Path, voltage: float | None) -> Recording:
+    """The first signals of current, voltage or power in an open .jls."""
+    by_unit = {}
+    for signal in reader.signals.values():
+        if signal.signal_type == pyjls.SignalType.FSR and signal.units in ("V", "A", "W") and signal.sample_rate:
+            by_unit.setdefault(signal.units, signal)
+    main = by_unit.get("A") or by_unit.get("W")
+    if main is None:
+        raise UsageError(f"a signal of current or power in {path}", ", ".join(by_unit) or "none", "record one")
+    of = [signal for signal in by_unit.values() if signal.sample_rate == main.sample_rate]
+    total = min(signal.length for signal in of)
+    many = max(1, int(np.ceil(main.sample_rate / MOST_RATE)))
+    parts = []
+    for begin in range(0, total // many * many, many * 65536):
+        length = min(many * 65536, total // many * many - begin)
+        read = {s.units: np.asarray(reader.fsr(s.signal_id, begin, length), float) for s in of}
+        V = read["V"] if "V" in read else np.full(length, _given(voltage, path))
+        W = read["A"] * V if "A" in read else read["W"]
+        parts.append(np.stack([V.reshape(-1, many).mean(axis=1), W.reshape(-1, many).mean(axis=1)]))
+    ids = np.arange(1, total // many + 1) * many - 1
+    utc = bool(reader.time_map_length(main.signal_id))
+    if utc:
+        first, last = (pyjls.jls_to_utc(reader.sample_id_to_timestamp(main.signal_id, int(n))) for n in ids[[0, -1]])
+        since = (ids - ids[0]) / max(1, int(ids[-1] - ids[0])) * (last - first)
+        t_ns = round(first * 1e9) + np.rint(since * 1e9).astype(np.int64)
+    else:
+        t_ns = np.rint((ids + 1) * (1e9 / main.sample_rate)).astype(np.int64)
+    source = next((s.name for s in reader.sources.values() if s.source_id == main.source_id), "") or "Joulescope"
     V, W = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
     there = np.isfinite(V) & np.isfinite(W)
-    notes = () if "V" in by_unit else (f"voltage of power: {voltage:g} V as given by --voltage, not measured",)
+    measured = any(signal.units == "V" for signal in of)
+    notes = () if measured else (f"voltage of power: {voltage:g} V as given by --voltage, not measured",)
     return Recording(f"{source} (.jls)", utc, [Rail("power", t_ns[there], V[there], W[there])], notes)
 
 

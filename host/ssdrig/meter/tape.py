@@ -93,7 +93,7 @@ def rig_bin(recording: Recording, knots: Sequence[Knot], stated: Sequence[dict] 
     frames.sort(key=lambda row: row[0])
     boot = crc32(json.dumps([recording.source, base_ns]).encode())
     hello = {"protocol": wire.PROTOCOL, "boot": boot, "board": recording.source, "firmware": "", "simulated": False}
-    body = json.dumps({**hello, "stamp_ns": 0, "rails": facts}, ensure_ascii=False).encode()
+    body = json.dumps({**hello, "stamp_ns": 0, "rails": facts}, ensure_ascii=False).encode(errors="replace")
     rows = [(frames[0][0], wire.HELLO, body), *frames]
     out = []
     for seq, (t_ns, kind, body) in enumerate(rows):

@@ -13,7 +13,6 @@ import hashlib
 import io
 import json
 import math
-import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -35,6 +34,8 @@ FOLDER = "library"  # of the imported files, in the folder of the runs
 MAGIC = b"ssdrig library 1\n"
 SCHEMA = 1
 MOST_FILE_BYTES, MOST_OPEN_BYTES = 16 << 20, 128 << 20
+MOST_LINE_BYTES = 8 << 20  # of the JSON; opened, one of short lists takes twenty times its length
+MOST_RATED_BYTES = 1e21
 MOST_RUNS, MOST_ROWS, MOST_SECONDS, MOST_TEXT = 64, 20_000, 1_000_000, 1 << 16
 DIGITS = 5  # of a figure; of a value by the second one fewer
 STATES = ("done", "failed", "running", "cut short", "not run")
@@ -90,12 +91,19 @@ def packed(tables: Sequence[Table], utc_ns: int, rated_bytes: float | None = Non
 
 def read(path: Path) -> Shared:
     """A library file. Raises JournalError for one that is not as packed() makes it."""
+    return checked(content(path), path)
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a library file, unchecked. Raises JournalError for one that cannot be read, or is far too long."""
     try:
-        if os.path.getsize(path) > MOST_FILE_BYTES:
-            raise JournalError(*_refusal(path, f"more than {MOST_FILE_BYTES >> 20} MiB"))
-        content = integrity.content(path)
+        return integrity.content(path, MOST_FILE_BYTES)
     except OSError as error:
         raise JournalError(*_refusal(path, error.strerror or str(error))) from error
+
+
+def checked(content: bytes, path: Path) -> Shared:
+    """opened(), with one error. Raises JournalError."""
     try:
         return opened(content, path)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, SsdrigError) as error:
@@ -122,11 +130,13 @@ def opened(content: bytes, path: Path) -> Shared:
     if stream.unconsumed_tail or not stream.eof:
         raise ValueError(f"more than {MOST_OPEN_BYTES >> 20} MiB, or less than a whole file")
     line, _, rest = plain.partition(b"\n")
+    _need(len(line) <= MOST_LINE_BYTES, f"a description of more than {MOST_LINE_BYTES >> 20} MiB")
     document = integrity.document(line)
     _need(isinstance(document, dict) and document["schema"] == SCHEMA, "another schema")
     arrays = integrity.arrays(rest, MOST_OPEN_BYTES)
     runs = _list(document["runs"], MOST_RUNS)
     rated, price = _number(document["rated_bytes"]), document["price"]
+    _need(rated is None or 0 < rated <= MOST_RATED_BYTES, "an impossible rated endurance")
     _need(price is None or isinstance(price, str) and len(price) < 100, "a price that is not a short text")
     _need(type(document["utc_ns"]) is int and 0 <= document["utc_ns"] < 1 << 62, "no usable time")
     return Shared([_table(run, arrays, path) for run in runs], rated, price, document["utc_ns"])

@@ -39,7 +39,8 @@ class Load:
                 document = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if not isinstance(document, dict) or type(document.get("t_ns")) is not int:
+            t_ns = document.get("t_ns") if isinstance(document, dict) else None
+            if type(t_ns) is not int or not 0 <= t_ns < 1 << 62:
                 continue
             self.written_bytes = max(self.written_bytes, _written(document))
             row = self._row(document, self._least_ms)

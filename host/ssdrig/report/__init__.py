@@ -245,10 +245,10 @@ def chosen(review: str | None, figures: list[dict]) -> int:
     """Index of the reviewed run; the first if none is named. Raises UsageError unless exactly one run is meant."""
     if review is None:
         return 0
-    if review.isdigit() and 1 <= int(review) <= len(figures):
+    if review.isdecimal() and 1 <= int(review) <= len(figures):
         return int(review) - 1
     hits = [i for i, f in enumerate(figures) if review.lower() in f"{f['run']} {f['model']}".lower()]
-    if len(hits) != 1 or review.isdigit():
+    if len(hits) != 1 or review.isdecimal():
         names = ", ".join(f"{i + 1}: {f['run']}" for i, f in enumerate(figures))
         raise UsageError(
             f"--review with a place from 1 to {len(figures)} or part of one run's name",

@@ -126,6 +126,7 @@ def read(review: Path, against: Sequence[Path] | None) -> tuple[list[tuple[Facts
         paths = [path for path in against if path.suffix == library_file.SUFFIX]
     if against is None and not paths and not tables:
         paths = [REFERENCE]
+    known = {one.data.header["run"] for _, one in tables} | _runs_of(review)
     for path in paths:
         try:
             shared = library_file.read(path)
@@ -135,8 +136,22 @@ def read(review: Path, against: Sequence[Path] | None) -> tuple[list[tuple[Facts
             notes.append(f"{path} is left out of the library: {error}")
             continue
         facts = facts_of_file(path, shared)
-        tables += [(facts, one) for one in shared.tables if one.plan.name in wanted]
+        taken = [one for one in shared.tables if one.plan.name in wanted]
+        twins = [one for one in taken if one.data.header["run"] in known]
+        if twins:
+            names = ", ".join(one.data.header["run"] for one in twins)
+            notes.append(f"{path.name}: {names} left out, the library has it already")
+        tables += [(facts, one) for one in taken if one.data.header["run"] not in known]
+        known |= {one.data.header["run"] for one in taken}
     return tables, notes
+
+
+def _runs_of(review: Path) -> set[str]:
+    """The names of the runs in the folder of a review."""
+    try:
+        return {run.name for run in review.iterdir()}
+    except OSError:
+        return set()
 
 
 def imported_files(runs: Path) -> list[Path]:

@@ -1,6 +1,7 @@
 """Which build a board is: its board.json, checked before it is written, and put there by mpremote."""
 
 import json
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -131,7 +132,7 @@ def with_gate_supply(build: dict, where: str) -> dict:
     GPIO[:V]. Raises UsageError."""
     gpio, _, volts = where.partition(":")
     wrong: str | None = f"{where!r}"
-    if gpio.isdigit() and (volts or "24").isdigit():
+    if re.fullmatch(r"[0-9]{1,2}(:[0-9]{0,2})?", where):
         row = {"gpio": int(gpio), "nV_per_count": round(1e9 * GATE_DIVIDER * fast.REFERENCE_V / fast.STEPS)}
         build = {**build, "gate_supply": {**row, "mV": 1000 * int(volts or GATE_SUPPLY_V)}}
         wrong = complaint(build)
@@ -148,6 +149,9 @@ def _of_gate_supply(row: object) -> str | None:
         return f"{row!r} is not a gpio, nV_per_count and mV"
     if row["gpio"] not in (26, 27, 28) or not all(_positive(row[name]) for name in ("nV_per_count", "mV")):
         return f"GPIO 26, 27 or 28, nV_per_count and mV above 0 were expected, not {row}"
+    most_mV = row["nV_per_count"] * fast.STEPS // 10**6
+    if row["mV"] > most_mV:
+        return f"{row['mV']} mV, behind a divider that takes {most_mV} mV to the {fast.REFERENCE_V} V of the ADC"
     return None
 
 

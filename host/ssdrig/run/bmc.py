@@ -11,12 +11,12 @@ their own. Nothing is sent to another one."""
 import base64
 import hashlib
 import json
-import math
 import os
 import re
 import threading
 import time
 from collections.abc import Iterator
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 PASSWORD, FINGERPRINT = "SSDRIG_BMC_PASSWORD", "SSDRIG_BMC_FINGERPRINT"
 SCHEMES = {"redfish": 443, "redfish+http": 80}  # and the port
 INTERVAL_S = 5.0  # a BMC averages over a second or more, and answers in tenths of a second
-LIMIT_S = 10.0
+LIMIT_S = 10.0  # of each wait for bytes
+SEARCH_S = 30.0  # for the chassis: a BMC that sends a byte now and then would hold the run up for hours
 MOST_BYTES = 1 << 20
 MOST_CHASSIS = 16
 HINT = "name it as in redfish://USER@HOST, with the password in $SSDRIG_BMC_PASSWORD"
@@ -51,7 +52,8 @@ def check(url: str) -> None:
 
 
 class Bmc(threading.Thread):
-    """Reads the power each INTERVAL_S in its thread. `url`: see check()."""
+    """Reads the power each INTERVAL_S in its thread. `url`: see check(). `path`: of the resource with its power; None:
+    there is none, and `why`."""
 
     def __init__(self, url: str):
         super().__init__(name="bmc", daemon=True)
@@ -69,12 +71,20 @@ class Bmc(threading.Thread):
         self.path, self.why = self._resource()
 
     def _resource(self) -> tuple[str | None, str | None]:
-        """The path of a resource with a power reading, or why no chassis has one."""
+        """The path of a resource with a power reading, or why no chassis has one, within SEARCH_S."""
+        answer: SimpleQueue[tuple[str | None, str | None]] = SimpleQueue()
+        threading.Thread(target=lambda: answer.put(self._search()), name="bmc-search", daemon=True).start()
+        try:
+            return answer.get(timeout=SEARCH_S)
+        except Empty:
+            return None, f"it did not answer in full within {SEARCH_S:g} s"
+
+    def _search(self) -> tuple[str | None, str | None]:
         try:
             for path in self._candidates():
                 if watts_of(self._get(path)) is not None:
                     return path, None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             return None, str(error) or type(error).__name__
         return None, "no chassis reports its power"
 
@@ -181,7 +191,7 @@ def watts_of(document: dict[str, Any]) -> float | None:
 
 
 def _sound(watts) -> bool:
-    return type(watts) in (int, float) and math.isfinite(watts) and 0 <= watts < 1e6
+    return type(watts) in (int, float) and 0 <= watts < 1e6  # false for NaN, and for an int of a thousand digits
 
 
 def _link(of) -> str | None:

@@ -34,7 +34,9 @@ def add(run: Path, text: str, at_s: float | None) -> dict:
         try:
             size = os.fstat(fd).st_size
             torn = size and system.pread(fd, 1, size - 1) != b"\n"  # of a writer that was killed
-            append_or_undo(fd, b"\n" * bool(torn) + json.dumps(note, ensure_ascii=False).encode() + b"\n", size)
+            append_or_undo(
+                fd, b"\n" * bool(torn) + json.dumps(note, ensure_ascii=False).encode(errors="replace") + b"\n", size
+            )
         finally:
             os.close(fd)
     except OSError as error:

@@ -48,4 +48,4 @@ def document(source: str, rig_bin: bytes, **facts: Any) -> bytes:
     rig_bin: the content of the run's rig.bin from now on.
     facts: the claim of the clock, the accuracy, the file."""
     made = {"schema": SCHEMA, "source": source, **facts, "rig_bin": [len(rig_bin), f"{crc32(rig_bin):08x}"]}
-    return (json.dumps(made, indent=1, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(made, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")

@@ -67,6 +67,7 @@ MOST_BYTES |= {
 }
 MOST_BYTES |= {SUMMARY: _LOG}
 MOST_UNPACKED_BYTES = 256 << 20  # of the arrays of a file; those of a session have some MB
+MOST_ARRAYS = 1 << 15  # of a file; each costs 0.1 ms, however short it is
 HOLE_BYTES = 1 << 30  # no run leaves a hole; a file system may, of some blocks, when the power goes
 DEEPEST, MOST_ENTRIES = 16, 1 << 20  # folders in folders of a run, and files in it
 SAID_AT_MOST = 8
@@ -246,12 +247,14 @@ def _hole(path: str) -> int:
     return end - begin if end - begin > HOLE_BYTES else 0
 
 
-def content(path: str | os.PathLike) -> bytes:
+def content(path: str | os.PathLike, most: int | None = None) -> bytes:
     """A whole file of a run folder. Raises OSError, also if it is not a regular file or is longer than a run writes it,
-    so a pipe cannot block the reader and a huge file cannot fill the memory."""
+    so a pipe cannot block the reader and a huge file cannot fill the memory.
+
+    most: bytes of the file; None: as many as a run writes into one of this name"""
     fd = os.open(path, system.READ)
     with open(fd, "rb") as file:
-        status, most = os.fstat(fd), most_bytes(os.path.basename(path))
+        status, most = os.fstat(fd), most_bytes(os.path.basename(path)) if most is None else most
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         data = file.read(min(status.st_size, most) + 1)
@@ -275,6 +278,8 @@ def arrays(packed: bytes, most_bytes: int = MOST_UNPACKED_BYTES) -> "dict[str, n
     try:
         with zipfile.ZipFile(io.BytesIO(packed)) as members:
             left = most_bytes
+            if len(members.infolist()) > MOST_ARRAYS:
+                raise ValueError(f"more than {MOST_ARRAYS} arrays")
             for member in members.infolist():
                 with members.open(member) as file:
                     version = np.lib.format.read_magic(file)

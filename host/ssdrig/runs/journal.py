@@ -78,7 +78,9 @@ def make(path: Path, header: dict, *locks: int) -> "Journal":
         for name in ("events.jsonl", "rig.bin"):
             (half_made / name).touch()
         (half_made / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))  # not sparse, not compressed away
-        write_atomically(half_made / "run.json", (json.dumps(header, indent=1, ensure_ascii=False) + "\n").encode())
+        write_atomically(
+            half_made / "run.json", (json.dumps(header, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
+        )
         if path.exists():  # rename would replace an empty folder
             raise FileExistsError(17, "File exists")
         half_made.rename(path)

@@ -84,7 +84,9 @@ def change(run: Path, title: str | None = None, add: list[str] | None = None, dr
                 raise UsageError(f"at most {MOST_TAGS} tags on a run", f"{len(tags)}", "remove some with --untag")
             now = Labels(was.title if title is None else title or None, tags)
             owner.new(run / LABELS)
-            write_atomically(run / LABELS, (json.dumps(now._asdict(), ensure_ascii=False) + "\n").encode())
+            write_atomically(
+                run / LABELS, (json.dumps(now._asdict(), ensure_ascii=False) + "\n").encode(errors="replace")
+            )
     except OSError as error:
         raise JournalError(
             f"to write {run / LABELS}", error.strerror or str(error), "free disk space, or fix the folder's permissions"

@@ -21,6 +21,8 @@ def all_runs(folder: str | os.PathLike) -> list[Path]:
     into is among them. Raises OSError."""
     runs_found = []
     for path in Path(folder).iterdir():
+        if path.name.startswith("."):  # one that is being made, or whose making was killed
+            continue
         if _has(path, "run.json"):
             runs_found.append(path)
         elif _has(path, REVIEW):

@@ -1,6 +1,5 @@
 """The words of the page for a run and its events. Pure."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -160,7 +159,7 @@ def _short(value) -> str | None:
 
 
 def number(value) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 def _positive(value) -> bool:

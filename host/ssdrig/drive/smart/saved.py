@@ -451,7 +451,7 @@ def _of_id_ctrl(id_ctrl: dict) -> dict:
     }
     for key, name in (("tnvmcap", "nvme_total_capacity"), ("unvmcap", "nvme_unallocated_capacity")):
         value = id_ctrl.get(key)
-        if isinstance(value, str) and value.isdigit():
+        if isinstance(value, str) and value.isdecimal() and len(value) < 40:
             value = int(value)
         if type(value) is int and value:
             out[name] = value

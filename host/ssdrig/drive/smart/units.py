@@ -47,7 +47,10 @@ def save_units(model: str, firmware: str, serial: str, findings: list[dict], wri
     try:
         owner.new(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, (json.dumps({"schema": 1, "units": rows}, indent=1, ensure_ascii=False) + "\n").encode())
+        write_atomically(
+            path,
+            (json.dumps({"schema": 1, "units": rows}, indent=1, ensure_ascii=False) + "\n").encode(errors="replace"),
+        )
     except OSError as error:
         raise JournalError(
             f"to write {path}", error.strerror or str(error), "make room, or set XDG_DATA_HOME to a folder of yours"

@@ -130,7 +130,7 @@ def _trouble(row: dict) -> str | None:
             return f"{row['model']}: unknown field {name}"
     by_GB = row.get("tbw_by_GB", {"1": 1})
     if not isinstance(by_GB, dict) or not all(
-        k.replace(".", "", 1).isdigit() and _is_number(v) and v > 0 for k, v in by_GB.items()
+        k.replace(".", "", 1).isdecimal() and _is_number(v) and v > 0 for k, v in by_GB.items()
     ):
         return f"{row['model']}: tbw_by_GB = {by_GB!r}"
     if row.get("years", 1) > MOST_YEARS:

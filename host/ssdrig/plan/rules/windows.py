@@ -66,7 +66,11 @@ def parse(text: str) -> tuple[str, int, int]:
     """ "NAME=FROM:TO" in whole seconds of drive time -> (name, t0_s, t1_s). Raises UsageError."""
     name, _, times = text.partition("=")
     begin, _, end = times.partition(":")
-    if not name or name in ("fresh", "all", "steady") or not (begin.isdecimal() and end.isdecimal()):
+    if (
+        not name
+        or name in ("fresh", "all", "steady")
+        or not (begin.isdecimal() and end.isdecimal() and len(times) < 20)
+    ):
         raise UsageError("a window as NAME=FROM:TO in seconds, such as burst=10:20", text, "see ./ssdrig report --help")
     return name, int(begin), int(end)
 

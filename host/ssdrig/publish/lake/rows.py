@@ -2,7 +2,6 @@
 report."""
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,7 +177,7 @@ def _cut(part: Part, event: Mapping[str, Any]) -> Row:
             row[name] = value if isinstance(value, str) else text_of(value)
         elif type_ == "bool":
             row[name] = bool(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1 << 63:
             row[name] = float(value) if type_ == "f64" else int(value)
     return row
 

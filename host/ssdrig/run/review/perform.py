@@ -27,7 +27,7 @@ from ssdrig.plan import cost, grammar, history
 from ssdrig.plan.history import Left
 from ssdrig.plan.rules import laid
 from ssdrig.plan.state import UNKNOWN
-from ssdrig.reading import review_folder
+from ssdrig.reading import library_file, review_folder
 from ssdrig.reading.review_folder import Done, Planned, Review
 from ssdrig.report import review_page
 from ssdrig.run import able, bench, budget, cut_short, dry_run, given_again, options, prepare, resume, run, run_json
@@ -351,7 +351,9 @@ def _page_can_be_made(args: argparse.Namespace) -> None:
     if args.out is not None:
         report.keep_others(Path(args.out))
     for folder in map(Path, args.against or ()):
-        if (folder / parts.REVIEW).is_file():
+        if folder.suffix == library_file.SUFFIX:
+            library_file.read(folder)
+        elif (folder / parts.REVIEW).is_file():
             review_folder.read(folder)
         else:
             journal.run_header(folder)
