@@ -185,7 +185,7 @@ def _recording(args: argparse.Namespace, paths: Sequence[Path]) -> tuple[Recordi
         recording = recordings.read(paths[0], chosen, volts)
     digest = hashlib.sha256()
     for path in paths:
-        with contextlib.suppress(OSError), open(path, "rb") as file:  # its stamp tells that it has gone
+        with contextlib.suppress(OSError), open(path, "rb") as file:  # then its stamp has changed, too
             while piece := file.read(1 << 20):
                 digest.update(piece)
     if None in before or _stamps(paths) != before:
@@ -216,7 +216,7 @@ def _begins_ns(args: argparse.Namespace) -> int | None:
 def _power(
     args: argparse.Namespace, recording: Recording, knots: Sequence[Knot], clock: dict
 ) -> tuple[bytes, dict[str, Any]]:
-    """The content of rig.bin, and the facts of import.json but for the files."""
+    """The content of rig.bin, and the facts of import.json except the files."""
     stated = tape.accuracy(args.accuracy) if args.accuracy else None
     return tape.rig_bin(recording, knots, stated), {
         **clock,

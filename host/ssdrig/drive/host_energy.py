@@ -48,7 +48,7 @@ class Energies:
 
     def since(self) -> dict[str, float]:
         """J of each zone since the last call, the first time since this was made; without a zone that one of the two
-        readings lacks, or that counted anew in between. Right while a zone does not wrap twice in between."""
+        readings lacks, or that was reset in between. Right while a zone does not wrap twice in between."""
         (now, now_ns), before, before_ns = self._read(), self._before, self._before_ns
         self._before, self._before_ns = now, now_ns
         spent = {

@@ -103,7 +103,7 @@ def read(folder: Path) -> Readings:
 
 
 def _joules(values_uJ: np.ndarray, most: str, t_ns: np.ndarray) -> np.ndarray | None:
-    """What a counter of energy has counted since the first reading; None if it began anew, or without its range."""
+    """What a counter of energy has counted since the first reading; None if it was reset, or without its range."""
     if not re.fullmatch("[0-9]{1,18}", most):
         return None
     pairs = zip(values_uJ[:-1].tolist(), values_uJ[1:].tolist(), np.diff(t_ns).tolist(), strict=True)

@@ -85,7 +85,7 @@ def _rail(name: str, files: dict[str, Path], voltage: float | None) -> tuple[Rai
     there = np.isfinite(V) & np.isfinite(W)
     if not there.all():
         notes.append(f"{name}: {int((~there).sum())} lines without a number are left out")
-    ends_ns = begins_ns + channel.period_ns  # as a sample of a Recording stands for the time before it
+    ends_ns = begins_ns + channel.period_ns  # a sample of a Recording represents the time before it
     return Rail(name, *recordings.thinned(ends_ns[there], V[there], W[there])), notes
 
 

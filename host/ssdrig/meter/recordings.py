@@ -127,7 +127,7 @@ def thinned(t_ns: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray,
 
 
 def columns_of(path: Path, chosen: dict[str, Column]) -> tuple[np.ndarray, dict[str, np.ndarray], "_Layout"]:
-    """The columns of a CSV: times (int64 ns), the values of each role in V, A or W, NaN where there is no number, and
+    """The columns of a CSV: times (int64 ns), the values of each role in V, A or W, NaN without a number, and
     how they lie. `chosen`: see read(). Raises UsageError, OSError, EOFError, zlib.error."""
     parts, count = [], 0
     with _open(path) as file:

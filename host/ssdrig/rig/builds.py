@@ -151,7 +151,7 @@ def _of_gate_supply(row: object) -> str | None:
         return f"GPIO 26, 27 or 28, nV_per_count and mV above 0 were expected, not {row}"
     most_mV = row["nV_per_count"] * fast.STEPS // 10**6
     if row["mV"] > most_mV:
-        return f"{row['mV']} mV, behind a divider that takes {most_mV} mV to the {fast.REFERENCE_V} V of the ADC"
+        return f"{row['mV']} mV, at a divider that takes {most_mV} mV to the {fast.REFERENCE_V} V of the ADC"
     return None
 
 

@@ -53,7 +53,7 @@ def check(url: str) -> None:
 
 class Bmc(threading.Thread):
     """Reads the power each INTERVAL_S in its thread. `url`: see check(). `path`: of the resource with its power; None:
-    there is none, and `why`."""
+    no chassis reports it, and `why`."""
 
     def __init__(self, url: str):
         super().__init__(name="bmc", daemon=True)
