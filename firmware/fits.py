@@ -55,15 +55,15 @@ def shortest(conversion_us):
     return conversion_us * 199 // 200
 
 
-def late_us(period_us, shunt_us, sample_us, soon_us, begin_us, delay_us, stamp_us):
+def late_us(period_us, shunt_us, sample_us, taken_us, soon_us, begin_us, delay_us, stamp_us):
     """How late after its stamp a reading may begin, so that its values belong to one conversion; None: it cannot be
-    read in time, or losses between two stamps would be miscounted. delay_us: by how much its interrupt may be late;
-    stamp_us: its stamp. Times by a fast oscillator: `shortest`."""
+    read in time, or losses between two stamps would be miscounted. sample_us: that it takes; taken_us: until its last
+    register has been taken; delay_us: by how much its interrupt may be late; stamp_us: its stamp. Times by a fast
+    oscillator: `shortest`."""
     # a temperature that is converted before the shunt voltage only gives more time
-    last_us = min(period_us - sample_us, shunt_us - soon_us)
-    if last_us - delay_us < begin_us or 2 * delay_us > period_us:
+    if min(period_us - sample_us, shunt_us - soon_us) - delay_us < begin_us or 2 * delay_us > period_us:
         return None
-    return last_us - min(delay_us, stamp_us)
+    return min(period_us - taken_us, shunt_us - soon_us) - min(delay_us, stamp_us)
 
 
 def claimed(sample_us, period_us):

@@ -3,9 +3,9 @@ interrupt of ALERT (conversion ready) stamps, hands them over and returns, and t
 does other things.
 
 Up to four chips (lanes) share a bus. Each has two scripts: SAMPLE, run at every conversion, and EXTRA, run when asked
-for. What a script has read goes into the lane's ring with the stamp of its edge. A script that was still reading when
-the next conversion ended, or began too late to be done by then, is marked torn: its values may belong to two
-conversions. Where a lane waits for the bus, an alarm (oneshot.py) comes when it gets free.
+for. What a script has read goes into the lane's ring with the stamp of its edge. A chip sends what a register holds when
+its first byte begins. A script whose last register had not begun when the next conversion ended, or that itself began
+too late for that, is marked torn: its values may belong to two conversions. Where a lane waits for the bus, an alarm (oneshot.py) comes when it gets free.
 
 All state is one array of 32-bit words that interrupt and main loop share. While the main loop works on it LOCK is set
 and an interrupt only notes its edge. Nothing here allocates between `go` and `stop`.
@@ -75,17 +75,20 @@ _RXF = const(19)
 _PER = const(20)
 _ADDRESS = const(21)
 _STAMP = const(22)  # of the last edge
-_SCRIPT = const(23)  # two of: number of commands, of bytes to come, 16 commands
-_FULL = const(59)  # nothing is kept until half of the ring is free: each gap costs the main loop time
-_EVERY = const(60)  # us from one conversion to the next, of a fast chip
-_ALERT = const(61)  # bit of the GPIO
-_SLOTS = const(62)
+# two of: number of commands, of bytes to come, of those that are there once the last register has been taken,
+# 16 commands
+_SCRIPT = const(23)
+_FULL = const(61)  # nothing is kept until half of the ring is free: each gap costs the main loop time
+_EVERY = const(62)  # us from one conversion to the next, of a fast chip
+_ALERT = const(63)  # bit of the GPIO
+_LESS = const(64)  # us by which EXTRA must begin before _LATE
+_SLOTS = const(65)
 _RING = const(64)  # slots of 8 words
 _TXF = const(4)  # of oneshot.py
 _SOON_us = const(12)  # the least that is worth an alarm
 _LEAD_us = const(35)  # from the alarm to the first look at the block
 _SPIN = const(40)  # such looks, some 60 us
-_SIZE = const(574)
+_SIZE = const(577)
 ROOM = _LANE, _SIZE  # words of `mem`: of the bus, and of each lane
 
 _PUSH_X = const(0x4020)  # in(x, 32), which pushes (alert_age.py)
@@ -98,19 +101,20 @@ _QUIET_us = const(300)  # and are followed by the next edge by then
 
 
 @micropython.viper
-def edge(mem: ptr32, lane: int, stamp: int) -> int:
-    """Interrupt, at `stamp`: lane's conversion is ready. 1 if `step` shall follow, 0 if the main loop will do it."""
+def edge(mem: ptr32, lane: int) -> int:
+    """Interrupt: lane's conversion is ready. 1 if `step` shall follow, 0 if the main loop will do it."""
+    timer = ptr32(int(mem[_TIMER]) << 14)
+    stamp = int(timer[_TIMERAWL]) & 0x3FFFFFFF
     at = _LANE + lane * _SIZE
     kind = int(mem[_KIND])
     if int(mem[_RUNNING]) == lane and kind > 0:
         block = ptr32(int(mem[_PAGE]) << 14)
-        if int(block[_RXFLR]) < int(mem[at + _SCRIPT + 18 * (kind - 1) + 1]):
+        if int(block[_RXFLR]) < int(mem[at + _SCRIPT + 19 * (kind - 1) + 2]):
             mem[_TORN] = 4
     sio = ptr32(int(mem[_SIO]) << 14)
     if int(sio[_GPIO_IN]) & int(mem[at + _ALERT]):  # a conversion would hold it low until it is read
         mem[at + _SPURIOUS] = int(mem[at + _SPURIOUS]) + 1
         return 0
-    timer = ptr32(int(mem[_TIMER]) << 14)
     page = int(mem[at + _AGE])
     if page:
         pio = ptr32(page << 14)
@@ -133,14 +137,20 @@ def edge(mem: ptr32, lane: int, stamp: int) -> int:
 @micropython.viper
 def step(mem: ptr32) -> int:
     """Move the finished reading into its slot and start the next. 1 if a script runs; if another waits, the alarm is
-    set."""
+    set. A lane alone on its bus starts first: what was read waits in the FIFO, and the block keeps its address."""
     timer = ptr32(int(mem[_TIMER]) << 14)
     block = ptr32(int(mem[_PAGE]) << 14)
+    lanes = int(mem[_LANES])
     lane = int(mem[_RUNNING])
+    need = 0  # bytes of the finished reading
+    done = 0  # its lane's state, and
+    kind = 0
+    torn = 0
+    stamp_of = 0
     if lane >= 0:
-        at = _LANE + lane * _SIZE
+        done = _LANE + lane * _SIZE
         kind = int(mem[_KIND])
-        script = at + _SCRIPT + 18 * (kind - 1)
+        script = done + _SCRIPT + 19 * (kind - 1)
         need = int(mem[script + 1])
         # the alarm comes a little early, so that its own delay is over in time
         if int(mem[_WAITING]) and int(mem[_ALARM]):
@@ -157,103 +167,117 @@ def step(mem: ptr32) -> int:
             need = int(block[_CLR_ABRT])
             while int(block[_RXFLR]):
                 need = int(block[_DATA_CMD])
-            mem[at + _ERROR] = 5
+            mem[done + _ERROR] = 5
+            need = 0
             lane = -1
         elif int(block[_RXFLR]) >= need and int(block[_STATUS]) & _BUSY == 0:
             mem[_KIND] = 0  # an edge from now on tears nothing
-            head = int(mem[at + _HEAD])
-            slot = at + _SLOTS + 8 * (head & (_RING - 1))
-            room = _RING - ((head - int(mem[at + _TAIL])) & 0xFFFF)
-            if room <= 0:
-                mem[at + _FULL] = 1
-            elif room > _RING >> 1:
-                mem[at + _FULL] = 0
-            if int(mem[at + _FULL]):
-                room = 0
             if kind == 2:
-                mem[at + _WANT] = 1
-            word = slot + 3
-            while need > 0:
-                v = 0
-                n = 0
-                while n < 3:
-                    v = v << 8
-                    if need > 0:
-                        v |= int(block[_DATA_CMD]) & 255
-                        need -= 1
-                    n += 1
-                if room > 0:
-                    mem[word] = v
-                word += 1
-            if room > 0:
-                mem[slot] = kind | int(mem[_TORN])
-                mem[slot + 1] = int(mem[_STAMP_OF])
-                mem[at + _HEAD] = (head + 1) & 0xFFFF
+                mem[done + _WANT] = 1
+            torn = int(mem[_TORN])
+            stamp_of = int(mem[_STAMP_OF])
             lane = -1
+        else:
+            need = 0
         mem[_RUNNING] = lane
-    if lane < 0:
-        if int(mem[_LOCK]) == _FINISH:
-            return 0
-        mem[_WAITING] = 0  # an edge sets it again
-        lanes = int(mem[_LANES])
-        now = int(timer[_TIMERAWL])
-        longest = -2
-        k = 0
-        while k < lanes:  # the longest waiting is next, EXTRA after every SAMPLE
-            at = _LANE + k * _SIZE
-            kind = int(mem[at + _PENDING])
-            waited = (now - int(mem[at + _STAMP])) & 0x3FFFFFFF
-            if kind == 2:
-                due = 0  # other lanes whose conversion ends while EXTRA is read: the second would wait too long
-                n = 0
-                while n < lanes:
-                    other = _LANE + n * _SIZE
-                    ends = int(mem[other + _EVERY]) - ((now - int(mem[other + _STAMP])) & 0x3FFFFFFF)
-                    if n != k and ends < int(mem[_EXTRA_us]):
-                        due += 1
-                    n += 1
-                if due > 1 or waited > int(mem[at + _LATE]):
-                    mem[at + _PENDING] = 0  # or it would itself be torn
-                    kind = 0
-                waited = -1
-            if kind:
-                if lane >= 0:
+    moves = 1
+    if lanes == 1:
+        moves = 0
+    turn = 2
+    while turn:
+        turn -= 1
+        if turn == moves:
+            if need:
+                head = int(mem[done + _HEAD])
+                slot = done + _SLOTS + 8 * (head & (_RING - 1))
+                room = _RING - ((head - int(mem[done + _TAIL])) & 0xFFFF)
+                if room <= 0:
+                    mem[done + _FULL] = 1
+                elif room > _RING >> 1:
+                    mem[done + _FULL] = 0
+                if int(mem[done + _FULL]):
+                    room = 0
+                word = slot + 3
+                while need > 0:
+                    v = 0
+                    n = 0
+                    while n < 3:
+                        v = v << 8
+                        if need > 0:
+                            v |= int(block[_DATA_CMD]) & 255
+                            need -= 1
+                        n += 1
+                    if room > 0:
+                        mem[word] = v
+                    word += 1
+                if room > 0:
+                    mem[slot] = kind | torn
+                    mem[slot + 1] = stamp_of
+                    mem[done + _HEAD] = (head + 1) & 0xFFFF
+        elif lane < 0 and int(mem[_LOCK]) != _FINISH:
+            mem[_WAITING] = 0  # an edge sets it again
+            now = int(timer[_TIMERAWL])
+            longest = -2
+            k = 0
+            while k < lanes:  # the longest waiting is next, EXTRA after every SAMPLE
+                at = _LANE + k * _SIZE
+                wants = int(mem[at + _PENDING])
+                waited = (now - int(mem[at + _STAMP])) & 0x3FFFFFFF
+                if wants == 2:
+                    due = 0  # other lanes whose conversion ends while EXTRA is read: the second would wait too long
+                    n = 0
+                    while n < lanes:
+                        other = _LANE + n * _SIZE
+                        ends = int(mem[other + _EVERY]) - ((now - int(mem[other + _STAMP])) & 0x3FFFFFFF)
+                        if n != k and ends < int(mem[_EXTRA_us]):
+                            due += 1
+                        n += 1
+                    if due > 1 or waited > int(mem[at + _LATE]):
+                        mem[at + _PENDING] = 0  # or it would itself be torn
+                        wants = 0
+                    waited = -1
+                if wants:
+                    if lane >= 0:
+                        mem[_WAITING] = 1
+                    if waited > longest:
+                        longest = waited
+                        lane = k
+                k += 1
+            if lane >= 0:
+                at = _LANE + lane * _SIZE
+                wants = int(mem[at + _PENDING])
+                mem[at + _PENDING] = 0
+                if wants == 3:
+                    mem[at + _PENDING] = 2
                     mem[_WAITING] = 1
-                if waited > longest:
-                    longest = waited
-                    lane = k
-            k += 1
-        if lane < 0:
-            return 0
-        at = _LANE + lane * _SIZE
-        kind = int(mem[at + _PENDING])
-        mem[at + _PENDING] = 0
-        if kind == 3:
-            mem[at + _PENDING] = 2
-            mem[_WAITING] = 1
-            kind = 1
-        mem[_RUNNING] = lane
-        mem[_KIND] = kind
-        stamp = int(mem[at + _STAMP])
-        mem[_TORN] = 0
-        mem[_STAMP_OF] = stamp
-        if int(block[_TAR]) != int(mem[at + _ADDRESS]):
-            block[_ENABLE] = 0
-            block[_TAR] = int(mem[at + _ADDRESS])
-        block[_ENABLE] = 1
-        script = at + _SCRIPT + 18 * (kind - 1)
-        n = int(mem[script])
-        script += 2
-        begun = int(timer[_TIMERAWL])
-        while n:
-            block[_DATA_CMD] = int(mem[script])
-            script += 1
-            n -= 1
-        mem[_STARTED] = int(timer[_TIMERAWL]) & 0x3FFFFFFF
-        if (begun - stamp) & 0x3FFFFFFF > int(mem[at + _LATE]):
-            mem[_TORN] = 4
+                    wants = 1
+                mem[_RUNNING] = lane
+                mem[_KIND] = wants
+                stamp = int(mem[at + _STAMP])
+                mem[_TORN] = 0
+                mem[_STAMP_OF] = stamp
+                if int(block[_TAR]) != int(mem[at + _ADDRESS]):
+                    block[_ENABLE] = 0
+                    block[_TAR] = int(mem[at + _ADDRESS])
+                block[_ENABLE] = 1
+                script = at + _SCRIPT + 19 * (wants - 1)
+                n = int(mem[script])
+                script += 3
+                begun = int(timer[_TIMERAWL])
+                while n:
+                    block[_DATA_CMD] = int(mem[script])
+                    script += 1
+                    n -= 1
+                mem[_STARTED] = int(timer[_TIMERAWL]) & 0x3FFFFFFF
+                n = int(mem[at + _LATE])
+                if wants == 2:
+                    n -= int(mem[at + _LESS])
+                if (begun - stamp) & 0x3FFFFFFF > n:
+                    mem[_TORN] = 4
+    if lane < 0:
+        return 0
     if int(mem[_WAITING]) and int(mem[_ALARM]) and not int(mem[_SET]):
-        script = _LANE + lane * _SIZE + _SCRIPT + 18 * (int(mem[_KIND]) - 1)
+        script = _LANE + lane * _SIZE + _SCRIPT + 19 * (int(mem[_KIND]) - 1)
         left = 31 * (int(mem[script]) - int(mem[script + 1])) + 9 * int(mem[script + 1])  # I2CLane.read_us
         left = (left * int(mem[_CLOCK])) >> 8
         left += int(mem[_STARTED]) - (int(timer[_TIMERAWL]) & 0x3FFFFFFF)
@@ -378,9 +402,14 @@ class I2CLane(Lane):
         total = sum([n for _, n in reads])
         if len(words) > 16 or total > 12:
             raise ValueError("the script does not fit the FIFO")
-        at = self.base + _SCRIPT + 18 * (kind - 1)
-        for k, word in enumerate([len(words), total] + words):
+        at = self.base + _SCRIPT + 19 * (kind - 1)
+        for k, word in enumerate([len(words), total, total - reads[-1][1] + 1] + words):
             self.mem[at + k] = word
+        taken_us = sum([self.read_us(n) for _, n in reads[:-1]]) + self.SOON_us
+        if kind == EXTRA:
+            self.mem[self.base + _LESS] = max(0, taken_us - self.taken_us)
+        else:
+            self.taken_us = taken_us
         return sum([self.read_us(n) for _, n in reads])
 
     def read_us(self, n):
@@ -396,8 +425,7 @@ class I2CLane(Lane):
 
     def interrupt(self, pin):
         """Handler of the ALERT edge (hard)."""
-        now = ticks_us()
-        if edge(self.mem, self.number, now):
+        if edge(self.mem, self.number):
             step(self.mem)
 
     def waits(self):

@@ -116,6 +116,7 @@ class Lane:
     delay_us, BEGIN_us, SOON_us  by how much an interrupt may be late; from there to the script's begin; from there
                                  until what the next shunt conversion replaces has been taken
     script(kind, reads)          what SAMPLE, or EXTRA, reads: (register, bytes) in order. Returns the us that it takes
+    taken_us                     of SAMPLE: until its last register has been taken
     beside(sample_us, extra_us, shunt_us, period_us)  whether EXTRA fits between two conversions after SAMPLE
     ask()                        run EXTRA with SAMPLE at one of the next edges
     where()                      the chip's place, in words

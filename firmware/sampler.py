@@ -73,8 +73,8 @@ class Sampler:
         period_us = fits.shortest(chip.conversion_us)
         sample_us = lane.script(SAMPLE, chip.SAMPLE)
         shunt_us = fits.shortest(chip.shunt_us)
-        late = lane.delay_us, lane.stamp_us()
-        self.late_us = fits.late_us(period_us, shunt_us, sample_us, lane.SOON_us, lane.BEGIN_us, *late)
+        late = lane.BEGIN_us, lane.delay_us, lane.stamp_us()
+        self.late_us = fits.late_us(period_us, shunt_us, sample_us, lane.taken_us, lane.SOON_us, *late)
         if self.late_us is None:
             raise ValueError("rail %d: conversions of %d us are too short" % (self.rail["rail"], chip.conversion_us))
         lane.claim(sample_us, period_us)

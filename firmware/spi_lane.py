@@ -310,7 +310,10 @@ class SPILane(Lane):
         for (register, n), which in frames:
             self.mem[at + 1], self.mem[at + 2], self.mem[at + 3] = register << 2 | 1, n, which
             at += 3
-        return sum([self.read_us(n) for _, n in reads])
+        took_us = sum([self.read_us(n) for _, n in reads])
+        if kind != EXTRA:
+            self.taken_us = took_us
+        return took_us
 
     def read_us(self, n):
         return fits.spi_us(n)

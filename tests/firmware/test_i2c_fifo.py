@@ -121,6 +121,56 @@ def test_a_sample_is_eleven_commands(fifo):
     assert block.trace[0] == (ENABLE, 1) and TAR not in dict(block.trace)  # it is the target already
 
 
+def test_a_lane_alone_begins_before_it_moves(fifo):
+    """What moving takes is not added to what the next reading is late by; where another address comes next it is moved
+    first, because the block then forgets it."""
+    for addresses, moved_first in (((0x40,), False), ((0x40, 0x41), True)):
+        bus, block = bus_of(fifo, addresses)
+        bus.lanes[0].interrupt(None)
+        block.trace.clear()
+        begun = []
+
+        class Bytes(list):
+            def pop(self, at):
+                begun.append(len(block.trace))
+                return super().pop(at)
+
+        block.received = Bytes(range(8))
+        block.now += 1000
+        bus.lanes[-1].interrupt(None)
+        assert len(begun) == 8 and {n == 0 for n in begun} == {moved_first} and len(block.trace) >= 12
+        lane = bus.lanes[0]
+        assert lane.take() == SAMPLE and list(lane.mem[lane.slot + 3 : lane.slot + 6]) == [0x000102, 0x030405, 0x060700]
+
+
+@pytest.mark.parametrize(("there", "kind"), [(5, SAMPLE | TORN), (6, SAMPLE), (8, SAMPLE)])
+def test_an_edge_tears_a_reading_whose_last_register_has_not_begun(fifo, there, kind):
+    bus, block = bus_of(fifo, (0x40,))
+    lane = bus.lanes[0]
+    lane.interrupt(None)
+    block.received, block.answers[STATUS] = list(range(there)), 1 << 5
+    block.now = 234
+    lane.interrupt(None)
+    block.received, block.answers[STATUS] = list(range(8)), 0
+    block.now = 500
+    assert lane.take() == kind
+
+
+def test_accumulators_instead_of_a_sample_begin_earlier(fifo):
+    """Their last register comes later in the script, by 18 clocks."""
+    for late_us, kind in ((82, EXTRA), (84, EXTRA | TORN)):
+        bus, block = bus_of(fifo, (0x40,))
+        lane = bus.lanes[0]
+        lane.script_instead(((0x0B, 2), (0x0A, 5), (0x09, 5)))
+        lane.restart(100)
+        lane.ask_instead()
+        lane.mem[lane.base + 22] = 1000 - late_us  # the stamp of its edge
+        lane.mem[lane.base + 2], block.now = EXTRA, 1000
+        assert fifo[0].step(lane.mem) == 1
+        block.received = list(range(12))
+        assert lane.take() == kind
+
+
 def test_the_stop_is_waited_for(fifo):
     bus, block = bus_of(fifo)
     bus.lanes[0].interrupt(None)
@@ -210,7 +260,7 @@ def test_a_lane_alone_sets_no_alarm_and_one_that_must_begin_early_is_taken_by_it
 
 
 def test_what_may_belong_to_two_conversions_is_torn(fifo):
-    """Begun too late; or still reading when the next edge comes. Complete but not yet fetched is neither."""
+    """Begun too late; or without its last register when the next edge comes. Complete but not yet fetched is neither."""
     names, block = fifo
     bus, _ = bus_of(fifo)
     lane = bus.lanes[0]
@@ -224,9 +274,9 @@ def test_what_may_belong_to_two_conversions_is_torn(fifo):
     assert lane.take() == SAMPLE | TORN
     lane.done()
     lane.interrupt(None)
-    block.received = [1] * 7
+    block.received = [1] * 5
     lane.interrupt(None)
-    block.received.append(1)
+    block.received += [1] * 3
     assert lane.take() == SAMPLE | TORN
     lane.done()
     block.received = [1] * 8

@@ -339,7 +339,7 @@ def test_the_layout_of_a_lane_is_one(name):
         assert own[word] == common[word]
     assert max(int(v) for v in common.values()) == 20 < min(int(own[w]) for w in own if w in ("_ADDRESS", "_CS"))
     assert int(own["_SIZE"]) == int(own["_SLOTS"]) + 8 * int(own["_RING"])
-    words, behind = {"i2c_fifo": (18, ["_FULL", "_EVERY", "_ALERT"]), "spi_lane": (22, ["_FULL"])}[name]
+    words, behind = {"i2c_fifo": (19, ["_FULL", "_EVERY", "_ALERT", "_LESS"]), "spi_lane": (22, ["_FULL"])}[name]
     assert [int(own[w]) for w in [*behind, "_SLOTS"]] == [
         int(own["_SCRIPT"]) + 2 * words + k for k in range(len(behind) + 1)
     ]

@@ -158,7 +158,7 @@ select.poll.ipoll = unlocked(select.poll.ipoll, 2)
 
 fifo = i2c_block.install(FIRMWARE + "/i2c_fifo.py")
 fifo["step"] = unlocked(fifo["step"], 1)
-fifo["edge"] = unlocked(fifo["edge"], 3)
+fifo["edge"] = unlocked(fifo["edge"], 2)
 spi = spi_block.install(FIRMWARE + "/spi_lane.py")
 spi["edge"] = unlocked(spi["edge"], 3)
 spi["exchange"] = unlocked(spi["exchange"], 5)

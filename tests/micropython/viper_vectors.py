@@ -125,7 +125,7 @@ def of_i2c(i2c_fifo, lanes, blocks, chance):
         what, said = chance(8), None
         lane = bus.lanes[chance(lanes)]
         if what < 3:
-            said = i2c_fifo.edge(mem, lane.number, now & 0x3FFFFFFF)
+            said = i2c_fifo.edge(mem, lane.number)
             if said:
                 said = i2c_fifo.step(mem)
         elif what < 5:

@@ -19,7 +19,7 @@ class SensorError(Exception):
 
 
 class Lane:
-    BEGIN_us, SOON_us, delay_us = 10, 13, 25
+    BEGIN_us, SOON_us, delay_us, taken_us = 10, 13, 25, 30
 
     def __init__(self):
         self.base = 0

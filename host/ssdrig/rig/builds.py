@@ -102,7 +102,7 @@ def _of_time(rails: list[dict]) -> str | None:
         beside = sum(other["bus"] == row["bus"] for other in rails)
         late_us = fits.delay_us(beside, len(rails) - beside)
         shunt_us = fits.shortest(row["vshunt_us"])
-        if fits.late_us(period_us, shunt_us, sample_us, soon_us, begin_us, late_us, late_us) is None:
+        if fits.late_us(period_us, shunt_us, sample_us, sample_us, soon_us, begin_us, late_us, late_us) is None:
             return (
                 f"rail {row['rail']}: conversions of {conversion_us} us are too short on {row['bus']}, where with"
                 f" {len(rails)} rails a stamp may be {late_us} us late: take longer ones"

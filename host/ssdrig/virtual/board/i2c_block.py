@@ -243,17 +243,17 @@ def objects(path):
 
 
 def timed(function):
-    """A call costs device time besides its register accesses. Takes one or three arguments."""
+    """A call costs device time besides its register accesses. Takes one or two arguments."""
 
     def call1(a):
         cosim.spend(CALL_ns)
         return function(a)
 
-    def call3(a, b, c):
+    def call2(a, b):
         cosim.spend(CALL_ns)
-        return function(a, b, c)
+        return function(a, b)
 
-    return {"edge": call3}.get(function.__name__, call1)
+    return {"edge": call2}.get(function.__name__, call1)
 
 
 def install(path):
