@@ -1,4 +1,5 @@
-"""The RP2350's front end on the SIMULATED board for ten minutes of its own time: samples lost."""
+"""The RP2350's front end on the SIMULATED board for ten minutes of its own time: what is lost, and the highest mean of
+100 us of each burst, corrected by the sensor as a run's reader does it, against what the rail drew."""
 
 import json
 import os
@@ -8,77 +9,148 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import tty
+from typing import NamedTuple
 
-from selfcheck import Figure, exactly
-from ssdrig.meter import fast, wire
+import numpy as np
+
+from selfcheck import Figure, at_most, exactly
+from ssdrig.meter import clock, fast, frames, wire
+from ssdrig.runs import rigbin, rigrecords
 from ssdrig.virtual import cable
 from ssdrig.virtual.flash import feed
 
 LASTS_s, PACE, SEED = 600, 100, 46
 PAIR = {"rail": 0, "gpio": 17, "volts": 16, "cs": 14, "adc": "ADS7042"}
 PAIR |= {"nA_per_count": fast.nA_per_count(8000), "nV_per_count": 1_611_328}
-SAG_ohm = 0.05
+START_us = 1_000_000  # the board's ticks when it boots
+RAIL_V, LOAD_A, SAG_ohm, BURST_s = 5.0, 0.5, 0.05, 200e-6
+NEAR_ns = 50_000  # by which a window's end may miss its burst
+PEAK_PART, PEAK_A = 0.01, 0.005  # that a peak may be off
+VOLTS_PART = fast.CONVERTERS[PAIR["adc"]].volts_part
 
 
-def _settings(dice: random.Random) -> dict:
-    """What the board is like: bursts of 200 us, and a load that changes."""
-    bursts = [(20 + 29 * k + dice.uniform(0, 5), dice.uniform(0.2, 5.5)) for k in range(20)]
-    rows = [row for t, amps in bursts for row in ([t, amps, -SAG_ohm * amps], [t + 2e-4, -amps, SAG_ohm * amps])]
-    true = {"gain": dice.uniform(0.99, 1.01), "zero": dice.uniform(0, 5), "volts": dice.uniform(0.995, 1.005)}
-    # the load changes, as a drive's does: by that the host tells the channel's gain
-    rows += [row for k in range(10) for row in ([60 * k + 7, 1.5, 0], [60 * k + 37, -1.5, 0])]
-    rail = {"true": {"surges": rows}}
-    return {"fast": {**PAIR, "true": true}, "rail": rail, "noise": 0.0, "ppm": 0.0}
+class Burst(NamedTuple):
+    """What the rail draws more for BURST_s, and has then."""
+
+    at_s: float  # since boot
+    more_A: float
+    amps: float
+    volts: float
 
 
-def _stream(settings: dict, truth_path: str, path: str) -> list[tuple[int, int, bytes]]:
-    """(kind, seq, body) of all frames of a stream of LASTS_s."""
-    words = [sys.executable, "-P", "-m", "ssdrig.virtual.cable", "--feed", path, "--truth", truth_path]
-    words += ["--faults", json.dumps(settings), "--pace", str(PACE), "--die-with-parent"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE)
-    assert process.stdout
-    out: list[tuple[int, int, bytes]] = []
-    try:
-        fd = os.open(json.loads(process.stdout.readline())["port"], os.O_RDWR | os.O_NOCTTY)
-        tty.setraw(fd)
-        os.write(fd, wire.encode(wire.ASK_HELLO, 0) + wire.encode(wire.GO, 1))
-        rest, begun_us = b"", None
-        while True:
-            if select.select([fd], [], [], 1)[0]:
-                *whole, rest = (rest + os.read(fd, 65536)).split(b"\x00")
-                out += [wire.decode(frame) for frame in whole if frame]
-            times = [struct.unpack_from(wire.FAST_BODY, body)[3] for kind, _, body in out[-200:] if kind == wire.FAST]
-            begun_us = times[0] if begun_us is None and times else begun_us
-            if times and times[-1] - (begun_us or 0) > LASTS_s * 1e6:
-                break
-        os.close(fd)
-    finally:
-        process.terminate()
-        process.wait()
-        process.stdout.close()
+def bursts_of(dice: random.Random, lasts_s: float) -> list[Burst]:
+    """One each 29 s."""
+    out = []
+    for k in range(max(0, int((lasts_s - 26) // 29) + 1)):
+        at_s, more_A = 20 + 29 * k + dice.uniform(0, 5), dice.uniform(0.2, 5.5)
+        out.append(Burst(at_s, more_A, LOAD_A + _change_A(at_s) + more_A, RAIL_V - SAG_ohm * more_A))
     return out
 
 
-def front_end() -> list[Figure]:
-    settings = _settings(random.Random(SEED))
-    with tempfile.TemporaryDirectory() as folder:
-        path, truth_path = f"{folder}/feed", f"{folder}/truth"
-        cable.fill(feed.create(path, time.monotonic_ns()), 2.5)
-        seen = _stream(settings, truth_path, path)
+def _change_A(at_s: float) -> float:
+    """What the load draws more for half of each minute, as a drive's changes: by that the host tells the channel's
+    gain."""
+    return 1.5 if 7 <= at_s % 60 < 37 else 0.0
+
+
+def settings(dice: random.Random, bursts: list[Burst], lasts_s: float) -> dict:
+    """What the board is like."""
+    rows = [[0.0, LOAD_A, 0.0]]
+    rows += [row for k in range(int(lasts_s // 60) + 1) for row in ([60 * k + 7, 1.5, 0.0], [60 * k + 37, -1.5, 0.0])]
+    for burst in bursts:
+        sag_V = SAG_ohm * burst.more_A
+        rows += [[burst.at_s, burst.more_A, -sag_V], [burst.at_s + BURST_s, -burst.more_A, sag_V]]
+    true = {"gain": dice.uniform(0.99, 1.01), "zero": dice.uniform(0, 5), "volts": dice.uniform(0.995, 1.005)}
+    board = {"fast": {**PAIR, "true": true}, "rail": {"true": {"surges": rows}}}
+    return {**board, "ppm": 0.0, "start_ticks": START_us}
+
+
+def stream(how: dict, lasts_s: float) -> list[tuple[int, int, bytes]]:
+    """(kind, seq, body) of all frames of a stream of a board with these settings."""
+    with tempfile.TemporaryDirectory(prefix="ssdrig-front-end-") as folder:
+        path = f"{folder}/feed"
+        # of one bin, which has no end; all of the load is in the settings
+        cable.fill(feed.create(path, 0, rail_mV=round(1000 * RAIL_V), bins=1), 0.0)
+        words = [sys.executable, "-P", "-m", "ssdrig.virtual.cable", "--feed", path, "--truth", f"{folder}/truth"]
+        words += ["--faults", json.dumps(how), "--pace", str(PACE), "--die-with-parent"]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE)
+        assert process.stdout
+        try:
+            return _listen(json.loads(process.stdout.readline())["port"], lasts_s)
+        finally:
+            process.terminate()
+            process.wait()
+            process.stdout.close()
+
+
+def _listen(port: str, lasts_s: float) -> list[tuple[int, int, bytes]]:
+    out: list[tuple[int, int, bytes]] = []
+    rest, at_us = b"", START_us
+    fd = os.open(port, os.O_RDWR | os.O_NOCTTY)
+    try:
+        tty.setraw(fd)
+        os.write(fd, wire.encode(wire.ASK_HELLO, 0) + wire.encode(wire.GO, 1))
+        while at_us < START_us + lasts_s * 1e6:
+            if not select.select([fd], [], [], 1)[0]:
+                continue
+            *whole, rest = (rest + os.read(fd, 65536)).split(b"\x00")
+            for kind, seq, body in (wire.decode(frame) for frame in whole if frame):
+                out.append((kind, seq, body))
+                if kind == wire.FAST:
+                    at_us = struct.unpack_from(wire.FAST_BODY, body)[3]
+    finally:
+        os.close(fd)
+    return out
+
+
+def peaks_of(seen: list[tuple[int, int, bytes]]) -> fast.Peaks:
+    """What a run's reader makes of the channel; its times in ns since boot."""
+    payloads = [struct.pack(wire.HEAD, kind, seq) + body for kind, seq, body in seen]
+    length = np.array([len(payload) for payload in payloads])
+    start, zeros = np.cumsum(length) - length, np.zeros(len(length), np.int64)
+    data = np.frombuffer(b"".join(payloads), np.uint8)
+    kinds = np.full(len(length), rigbin.FRAME, np.uint8)
+    decoder = frames.Decoder(frames.Places)
+    decoder.feed(rigrecords.Records(kinds, zeros, start, length, data, 0, 0, 0))
+    energies = decoder.energies()
+    clocks = {len(decoder.boots) - 1: clock.claimed([(START_us, 0, 0)])}
+    found = fast.of_rail(0, decoder.fasts(), energies[energies["rail"] == 0], decoder.boots, clocks)
+    assert found
+    return found
+
+
+def off(peaks: fast.Peaks, burst: Burst) -> tuple[float, float] | None:
+    """By how much the highest mean of a burst is off, in parts of what it may be, and its voltage, as a part of it;
+    None: no window of it is there."""
+    from_ns, until_ns = round(burst.at_s * 1e9), round((burst.at_s + BURST_s) * 1e9)
+    inside = np.flatnonzero((peaks.at_ns > from_ns - NEAR_ns) & (peaks.at_ns < until_ns + NEAR_ns))
+    if not len(inside):
+        return None
+    best = inside[np.argmax(peaks.highest_A[inside])]
+    assert peaks.highest_V is not None
+    may_A = PEAK_PART * burst.amps + PEAK_A
+    return abs(peaks.highest_A[best] - burst.amps) / may_A, abs(peaks.highest_V[best] / burst.volts - 1)
+
+
+def front_end(lasts_s: float = LASTS_s) -> list[Figure]:
+    dice = random.Random(SEED)
+    bursts = bursts_of(dice, lasts_s)
+    seen = stream(settings(dice, bursts, lasts_s), lasts_s)
     raw = [struct.unpack(wire.FAST_BODY, body) for kind, _, body in seen if kind == wire.FAST]
-    apart = [b[3] - a[3] - a[4] * fast_step_us(seen) for a, b in zip(raw, raw[1:])]
+    (hello, *_) = [json.loads(body) for kind, _, body in seen if kind == wire.HELLO]
+    step_us = hello["fast"]["step_ns"] / 1000
+    apart = [b[3] - a[3] - a[4] * step_us for a, b in zip(raw, raw[1:])]
+    peaks = peaks_of(seen)
+    differ = [off(peaks, burst) for burst in bursts]
+    found = [each for each in differ if each]
     return [
         exactly("samples lost in 10 min of board time, of V and of I", raw[-1][9], "", 0),
         exactly("breaks between intervals of 100 ms", sum(abs(gap) > 1 for gap in apart), "", 0),
+        exactly(f"bursts of 200 us without a peak, of {len(bursts)}", len(differ) - len(found), "", 0),
+        at_most("worst peak, in parts of 1 % + 5 mA", max(amps for amps, _ in found), "", 1),
+        at_most("worst voltage beside a peak", 100 * max(volts for _, volts in found), "%", 100 * VOLTS_PART),
     ]
 
 
-def fast_step_us(seen) -> float:
-    """us of a sample, as the board states it."""
-    (hello, *_) = [json.loads(body) for kind, _, body in seen if kind == wire.HELLO]
-    return hello["fast"]["step_ns"] / 1000
-
-
-BENCHES = {"front-end": ("the RP2350's front end, V and I at 250 kS/s: what is lost", front_end)}
+BENCHES = {"front-end": ("the RP2350's front end, V and I at 250 kS/s: losses, and peaks against the truth", front_end)}
