@@ -24,8 +24,10 @@ gap.
 
 import csv
 import functools
+import os
 import re
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -86,6 +88,7 @@ FUSE_A = {"m2_3v3": 8.0, "sata_5v": 10.0, "sata_12v": 7.5, "u2_3v3aux": 8.0, "br
 # a blade fuse carries 110 % for 100 h and opens at 200 % within 5 s (ISO 8820-3); wire and terminals bear 10 A and more
 OPENS = 2.0
 BLOCKS = {"xq": "series_switch", "xc": "crowbar_switch", "xl": "line"}
+WATCHED = ("Pico", "NFET_DPAK")  # symbols of limits.csv
 STILL_s = 5e-3  # of the end of a study: what still burns then goes on burning
 FAST_OFF_V = 0.1  # at the end of `drop`, at some 5.7 A: 0.25 A
 LINE = re.compile(r"^([RCDMLVS]\w+|Bfuse) (\S+) (\S+)(?: (\S+))?", re.M)
@@ -156,37 +159,28 @@ def values(rail: str) -> dict[str, float]:
 
 def measured(fault: Fault | None, study: str, rail: str, **changes) -> dict:
     """What of a study is looked at. A study that ngspice cannot carry out is not: an empty dict."""
-    rail, differs = limits.own(rail)
+    named_rail, (rail, differs) = rail, limits.own(rail)
     changes = differs | changes
-    lines, named = limits.observed(study, rail)
+    lines, named = limits.observed(study, rail, WATCHED)
     edit = (lambda text: faulty(fault, text)) if fault and fault.file == "rig.lib" else str
     if fault and fault.file != "rig.lib":
         lines = faulty(fault, lines)
     last = {"softstart": 30e-3, "drop": 61e-3, "fall": 40e-3, "failsafe": 60e-3}[study]
     # no drive pulls its rail below ground, as a current source on a rail that is off would
     lines += ".model floor d is=1u rs=1m\nDfloor 0 drive floor\n"
-    lines += "Bffast ffast 0 v=v(fast)-i(Vi)*shunt*fast_gain\n"
+    v = values(named_rail)
     powers = heated(fault)
-    for name, power in powers.items():
-        lines += f"Bheat{name} heat{name} 0 v={power}\n"
-    for name, of, how, since in (
-        ("f_max", "v(drive)", "max", limits.SINCE_s),
-        ("f_end", "v(drive)", "avg", last - STILL_s),
-        ("f_fast", "v(ffast)", "avg", last - STILL_s),
-        ("f_supply", "i(v.xq.vfuse)", "avg", last - STILL_s),
-        ("f_melt", "v(xq.melt)", "max", limits.SINCE_s),
-        *((f"heat_{name}", f"v(heat{name})", "avg", last - STILL_s) for name in powers),
-    ):
-        lines += f".meas tran {name} {how} {of} from={since}\n"
+    curves = {"f_fast": f"v(fast)-i(Vi)*{v['shunt'] * v['fast_gain']}"}
+    curves |= {f"heat_{name}": re.sub(r"/([a-z]\w*)", lambda m: f"/{v[m[1]]}", of) for name, of in powers.items()}
+    end = f"from={last - STILL_s}"
+    lines += f".meas tran f_max max v(drive) from={limits.SINCE_s}\n.meas tran f_end avg v(drive) {end}\n"
+    lines += f".meas tran f_supply avg i(v.xq.vfuse) {end}\n.meas tran f_melt max v(xq.melt) from={limits.SINCE_s}\n"
+    after = "".join(f"let curve = {of}\nmeas tran {name} avg curve {end}\n" for name, of in curves.items())
     try:
-        m = simulate.measured(study, rail, more=lines, edit=edit, **changes)
+        m = simulate.measured(study, rail, more=lines, edit=edit, after=after, **changes)
     except (RuntimeError, OSError):
         return {}
-    beyond = [
-        limit.what
-        for limit, name in named
-        if name in m and not limit.low <= m[name] <= limit.high and limit.part.split()[0] in ("Pico", "NFET_DPAK")
-    ]
+    beyond = [limit.what for limit, name in named if name in m and not limit.low <= m[name] <= limit.high]
     heat = {name: m[f"heat_{name.lower()}"] for name in powers if f"heat_{name.lower()}" in m}
     return {name: m[name] for name in m if name.startswith("f_")} | {"beyond": beyond, "heat": heat}
 
@@ -257,11 +251,15 @@ def row(fault: Fault | None, rail: str) -> dict:
     }
 
 
-def table(rails: tuple[str, ...] = RAILS) -> list[dict]:
-    """Rows of these rails."""
-    wanted = [(fault, rail) for rail in rails for fault in [None, *faults(rail)]]
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda one: row(*one), wanted))
+def wanted(rails: tuple[str, ...] = RAILS) -> list[tuple[Fault | None, str]]:
+    """(fault, rail) of each row of these rails."""
+    return [(fault, rail) for rail in rails for fault in [None, *faults(rail)]]
+
+
+def table(rails: tuple[str, ...] = RAILS) -> Iterator[dict]:
+    """Rows of these rails in the order of wanted(), each as soon as it is made."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(lambda one: row(*one), wanted(rails))
 
 
 @functools.cache
@@ -275,7 +273,7 @@ def main(rails: list[str]) -> int:
     if unknown:
         print(f"expected rails of {', '.join(RAILS)}; seen {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    made = table(tuple(rails) or RAILS)
+    made = list(table(tuple(rails) or RAILS))
     kept = [one for one in committed() if rails and one["rail"] not in rails]
     rows = sorted([*kept, *made], key=lambda one: RAILS.index(one["rail"]))
     with open(HERE / "faults.csv", "w", newline="") as file:

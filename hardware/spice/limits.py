@@ -151,15 +151,16 @@ def applies(seen: str, study: str, rail: str) -> str | None:
     return seen
 
 
-def observed(study: str, rail: str, until_s: str = "") -> tuple[str, list[tuple[Limit, str]]]:
-    """(lines for a study, (limit, name of the measure) of each)."""
+def observed(study: str, rail: str, symbols: tuple[str, ...] = ()) -> tuple[str, list[tuple[Limit, str]]]:
+    """(lines for a study, (limit, name of the measure) of each). symbols: of the parts whose limits these are; of all
+    without one."""
     upper, lower, capacitor = DIVIDERS.get(rail, DIVIDER)
     lines = [f".param scope_upper={upper} scope_lower={lower} scope_capacitor={capacitor}"]
     lines += [(HERE / name).read_text() for name in ("protection.lib", "observers.lib")]
     named = []
     for k, limit in enumerate(limits()):
         expression = applies(limit.seen, study, rail) if limit.seen else None
-        if expression is None:
+        if expression is None or (symbols and limit.part.split()[0] not in symbols):
             continue
         how, _, inside = expression.partition(":")
         kinds = (how,) if inside else ("min", "max")
@@ -168,7 +169,7 @@ def observed(study: str, rail: str, until_s: str = "") -> tuple[str, list[tuple[
         lines.append(f"Blim{k} lim{k} 0 v={expression}")
         for kind in kinds:
             named.append((limit, f"lim{k}_{kind}"))
-            lines.append(f".meas tran lim{k}_{kind} {kind} v(lim{k}) from={SINCE_s}{until_s}")
+            lines.append(f".meas tran lim{k}_{kind} {kind} v(lim{k}) from={SINCE_s}")
     return "\n".join(lines) + "\n", named
 
 

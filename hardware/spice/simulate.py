@@ -96,13 +96,20 @@ def pulses_source(text: str, params: dict[str, float | str]) -> str:
 
 
 def ngspice(
-    study: str, rail: str, more: str, edit: Callable[[str], str], changes: dict[str, float | str], draw: bool
+    study: str,
+    rail: str,
+    more: str,
+    edit: Callable[[str], str],
+    changes: dict[str, float | str],
+    draw: bool,
+    after: str = "",
 ) -> tuple[dict[str, float], list[str]]:
     """(measures, lines of curves.txt, none unless `draw`). Raises RuntimeError unless ngspice came to the study's last
     commands: a simulation that is cut short would lack measures and say nothing."""
     text, params = netlist(study, rail, changes)
     # writing the curves takes time
-    text = re.sub(r"^(wrdata .*)\n", rf"\1\necho {REACHED}\n" if draw else f"echo {REACHED}\n", text, flags=re.M)
+    last = f"{after}echo {REACHED}\n"
+    text = re.sub(r"^(wrdata .*)\n", lambda line: line[0] + last if draw else last, text, flags=re.M)
     with tempfile.TemporaryDirectory(prefix="ssdrig-spice-") as folder:
         place = Path(folder)
         library = edit((HERE / "rig.lib").read_text())
@@ -121,11 +128,17 @@ def ngspice(
 
 
 def measured(
-    study: str, rail: str = "m2_3v3", more: str = "", edit: Callable[[str], str] = str, **changes: float | str
+    study: str,
+    rail: str = "m2_3v3",
+    more: str = "",
+    edit: Callable[[str], str] = str,
+    after: str = "",
+    **changes: float | str,
 ) -> dict[str, float]:
     """Run a study: {measure: value}; a measure that was not reached is missing. more: lines that the study gets too;
-    edit: what is done to rig.lib, for a fault in it. Raises RuntimeError with ngspice's words when it failed."""
-    return ngspice(study, rail, more, edit, changes, draw=False)[0]
+    edit: what is done to rig.lib, for a fault in it; after: commands on its curves, which cost the simulation nothing.
+    Raises RuntimeError with ngspice's words when it failed."""
+    return ngspice(study, rail, more, edit, changes, draw=False, after=after)[0]
 
 
 def run(

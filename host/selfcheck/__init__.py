@@ -6,7 +6,7 @@ import functools
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import NamedTuple, TypeVar
 
 from ssdrig.base import prctl, progress, words
@@ -50,13 +50,15 @@ def with_me() -> Callable[[], None]:
     return functools.partial(prctl.die_with_parent, os.getpid(), signal.SIGTERM)
 
 
-def in_turn(things: Sequence[T], name: str) -> Iterator[T]:
-    """Each of the things, with the progress of the bench `name` and its ETA on stderr."""
+def in_turn(things: Iterable[T], name: str, count: int | None = None) -> Iterator[T]:
+    """Each of the things, with the progress of the bench `name` and its ETA on stderr. count: of things without a
+    length."""
     show, began = progress.Progress(), time.monotonic()
+    of = len(things) if isinstance(things, Sized) else count or 1
     for done, thing in enumerate(things):
         if done:
-            eta_s = (time.monotonic() - began) / done * (len(things) - done)
-            show.show(f"{name}: {done} of {len(things)}  ETA {words.clock(eta_s)}")
+            eta_s = (time.monotonic() - began) / done * (of - done)
+            show.show(f"{name}: {done} of {of}  ETA {words.clock(eta_s)}")
         yield thing
     if show.live:
         show.show("")
