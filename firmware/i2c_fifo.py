@@ -3,9 +3,10 @@ interrupt of ALERT (conversion ready) stamps, hands them over and returns, and t
 does other things.
 
 Up to four chips (lanes) share a bus. Each has two scripts: SAMPLE, run at every conversion, and EXTRA, run when asked
-for. What a script has read goes into the lane's ring with the stamp of its edge. A chip sends what a register holds when
-its first byte begins. A script whose last register had not begun when the next conversion ended, or that itself began
-too late for that, is marked torn: its values may belong to two conversions. Where a lane waits for the bus, an alarm (oneshot.py) comes when it gets free.
+for. What a script has read goes into the lane's ring with the stamp of its edge. A chip sends what a register holds
+when its first byte begins. A script whose last register had not begun when the next conversion ended, or that itself
+began too late for that, is marked torn: its values may belong to two conversions. Where a lane waits for the bus, an
+alarm (oneshot.py) comes when it gets free.
 
 All state is one array of 32-bit words that interrupt and main loop share. While the main loop works on it LOCK is set
 and an interrupt only notes its edge. Nothing here allocates between `go` and `stop`.

@@ -93,5 +93,8 @@ BENCHES = {
         supplies,
     ),
     "limits": ("limits of rig, drive, host, contacts and wires in every study, rail and corner", limits_kept),
-    "single-faults": ("every part of every rail open and short, simulated (some 3 minutes on two free cores)", single_faults),
+    "single-faults": (
+        "every part of every rail open and short, simulated (some 3 minutes on two free cores)",
+        single_faults,
+    ),
 }

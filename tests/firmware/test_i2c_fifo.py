@@ -260,7 +260,7 @@ def test_a_lane_alone_sets_no_alarm_and_one_that_must_begin_early_is_taken_by_it
 
 
 def test_what_may_belong_to_two_conversions_is_torn(fifo):
-    """Begun too late; or without its last register when the next edge comes. Complete but not yet fetched is neither."""
+    """Begun too late, or without its last register at the next edge. Complete but not yet fetched is neither."""
     names, block = fifo
     bus, _ = bus_of(fifo)
     lane = bus.lanes[0]
