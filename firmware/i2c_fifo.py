@@ -138,7 +138,7 @@ def edge(mem: ptr32, lane: int) -> int:
 @micropython.viper
 def step(mem: ptr32) -> int:
     """Move the finished reading into its slot and start the next. 1 if a script runs; if another waits, the alarm is
-    set. A lane alone on its bus starts first: what was read waits in the FIFO, and the block keeps its address."""
+    set. A lane alone on its bus starts first: the bytes wait in the FIFO, and the block keeps its address."""
     timer = ptr32(int(mem[_TIMER]) << 14)
     block = ptr32(int(mem[_PAGE]) << 14)
     lanes = int(mem[_LANES])

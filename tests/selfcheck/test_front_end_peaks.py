@@ -22,7 +22,7 @@ def test_a_wrong_peak_is_beyond_it():
     assert bench.off(peaks(burst.amps, burst.volts), burst) == (0, 0)
     for share, bad in ((1.005, False), (1.03, True), (0.97, True)):
         amps, volts = bench.off(peaks(share * burst.amps, share * burst.volts), burst)
-        assert (amps > 1) == bad and (volts > bench.VOLTS_PART) == bad
+        assert (amps > 1) == bad and (100 * volts > bench.VOLTS_PERCENT) == bad
     later = burst._replace(at_s=burst.at_s + 0.001)
     assert bench.off(peaks(burst.amps, burst.volts), later) is None
 
