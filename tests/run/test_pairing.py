@@ -88,8 +88,12 @@ def test_load_that_did_nothing_decides_nothing(done):
 
 
 def test_slow_load_decides_nothing_against_the_rig():
+    """A host beside 16 busy loops moved 1.5 I/Os in a burst, and a sound rig was found to feed another drive."""
     slots = pairing.pattern(random.Random(4))
-    assert pairing.verdict([[look(slots, [0.5] * SLOTS, [50_000 * slot for slot in slots])]])[0] == UNKNOWN
+    verdict = lambda moved: pairing.verdict([[look(slots, [0.5] * SLOTS, [moved * slot for slot in slots])]])[0]
+    assert [verdict(ios * bursts.IO_BYTES) for ios in (1.5, 7.9, 8.1)] == [UNKNOWN, UNKNOWN, NOT_PAIRED]
+    thin = [1.5 * bursts.IO_BYTES * slot for slot in slots]
+    assert pairing.verdict([[look(slots, sound(slots, random.Random(4)), thin)]])[0] == PAIRED
 
 
 def test_one_rail_of_several_is_enough():

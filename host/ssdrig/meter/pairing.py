@@ -31,6 +31,7 @@ SPENT = (1 / 4, 1 / 8, 1 / 8)  # shares of ALPHA that a rail's chances have: eac
 SPENT_ASKED = 1 / 8  # the same of the slots as they were asked for, after each of TRIES
 LEAST_SLOTS = 7  # of bursts, and of rests, that count
 MUCH, LITTLE = 0.25, 0.1  # of the median burst: a slot that moved more was a burst, one that moved less was a rest
+LEAST_BURST_BYTES = 2 << 20  # of the usual burst: of fewer I/Os the energy comes in other slots than the bytes
 SETTLE = 0.2  # of each slot, in which the drive's power follows the load
 LEAST_SAMPLES = 5  # in a slot
 EXPANDED = 2
@@ -120,6 +121,9 @@ def look(asked: Sequence[bool], done_bytes: Sequence[int], slot_s: float, rail: 
     scatter_W = EXPANDED * math.hypot(*(_error_of_median_W(part) for part in (high, low)))
     least_W = (WRITE_J_PER_B if write else READ_J_PER_B) * rate_Bps
     figures = (*_ranked(high, low), step_W, bound_W, *counts, rate_Bps)
+    if usual < LEAST_BURST_BYTES:
+        why = f"bursts of {size(rate_Bps)}/s are too thin to show: the drive is slow, or this host busy"
+        return Look(*figures, decides=False, why=why, p_asked=p_asked)
     if least_W <= EXPANDED * rail.digit_W:
         why = f"bursts of {size(rate_Bps)}/s may draw less than the rig resolves, {1e3 * rail.digit_W:.2g} mW"
         return Look(*figures, decides=False, why=why, p_asked=p_asked)
