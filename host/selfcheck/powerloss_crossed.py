@@ -129,12 +129,14 @@ def shown() -> list[Figure]:
     of, right = f"of {CAMPAIGNS} campaigns", NotPaired.exit_code
     looked, unseen = outcomes(CUTS, True, True), outcomes(CUTS, True, False)
     sound = outcomes(SOUND_CUTS, False, True)
-    before = [one for one in looked if one.code == right and one.verdict == NOT_PAIRED and not one.planned]
-    at_first = [one for one in unseen if one.code == right and one.fired <= 1 == one.planned]
+    at_latest = [one for one in looked if one.code == right and one.fired <= one.planned <= 1]
+    before = sum(one.verdict == NOT_PAIRED and not one.planned for one in at_latest)
+    at_first = [one for one in unseen if one.code == right and one.fired == one.planned == 1]
     goes_on = [one for one in sound if one.code == 0 and one.verdict == PAIRED and one.fired == SOUND_CUTS]
     return [
-        exactly(f"{of} by another drive's rig, ended before a cut", len(before), "campaigns", CAMPAIGNS),
-        exactly(f"{of} of which no signature was seen, ended at its first cut", len(at_first), "campaigns", CAMPAIGNS),
+        exactly(f"{of} by another drive's rig, ended at its first cut at the latest", len(at_latest), "", CAMPAIGNS),
+        Figure("of these before it (a busy host shows no signature)", before, "campaigns", "to compare", True),
+        exactly(f"{of} without a signature, ended at its first cut", len(at_first), "campaigns", CAMPAIGNS),
         exactly("sessions of these with a verdict", sum(one.accused for one in (*looked, *unseen)), "sessions", 0),
         exactly(f"{of} with the drive's own rig, carried out", len(goes_on), "campaigns", CAMPAIGNS),
     ]

@@ -59,11 +59,11 @@ def of_return(record: Mapping) -> tuple[str, ...]:
 
 
 def shown(pairs: int = PAIRS) -> list[Figure]:
-    alone = [campaign(seed) for seed in in_turn(range(pairs), BENCH)]
+    alone, beside = [campaign(seed) for seed in in_turn(range(pairs), BENCH)], []
     with loops(LOOPS), ThreadPoolExecutor(AT_ONCE) as several:
-        beside = list(several.map(campaign, range(pairs)))
-    for seed, (one, other) in enumerate(zip(alone, beside, strict=True)):
-        print(f"pair {seed + 1}: alone {one}, beside {other}", file=sys.stderr)
+        for seed, one in enumerate(several.map(campaign, range(pairs))):
+            beside.append(one)
+            print(f"pair {seed + 1}: alone {alone[seed]}, beside {one}", file=sys.stderr, flush=True)
     same = sum(one.verdict == other.verdict for one, other in zip(alone, beside, strict=True))
     right = [11 if seed & 1 else 0 for seed in range(pairs)]
     widest_s = max((most - least for one in beside for least, most in one.ready_s), default=0.0)

@@ -63,6 +63,11 @@ def test_a_loop_device_on_a_file_is_followed_to_the_disk_that_holds_the_file(tre
     assert against(tree) == {"mounted": "sda on /run/medium2"}
 
 
+def test_a_loop_device_on_a_node_that_was_deleted_and_made_again(tree):
+    loop(tree, "/dev/sda (deleted)")
+    assert against(tree) == {"loop": "loop0 is attached to sda"}
+
+
 def test_a_loop_device_on_a_deleted_file_and_one_without_a_path_are_no_crash(tree):
     loop(tree, "/gone/x (deleted)")
     loop(tree, "", "loop1")
