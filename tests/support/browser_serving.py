@@ -41,7 +41,10 @@ class Serving:
     def end(self, how: int = signal.SIGTERM) -> None:
         if self.process.poll() is None:
             os.killpg(self.process.pid, how)
-        self.process.communicate()
+        try:
+            self.process.communicate(timeout=PATIENCE_s)
+        finally:
+            self.process.kill()
 
     def ask(self, method: str, path: str, said=None, headers: dict | None = None, host: str = "127.0.0.1") -> tuple:
         """(status, headers, body) with the token, unless `headers` says otherwise; a header of None is left out."""
