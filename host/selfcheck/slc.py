@@ -55,6 +55,11 @@ def against_ledger(run: Path, preset: Preset) -> list[Figure]:
         if row.found.get("cache_bytes"):
             outside += abs(row.found["cache_bytes"] - true) > row.found["cache_error_bytes"]
     found, _ = filling.recovery(rows[1:])
+    if found.disturbed:
+        for row in rows[1:]:
+            known = {key: row.found.get(key) for key in ("rest_s", "cache_bytes", "cache_error_bytes", "host_limited")}
+            levels = [round(level["bw_mean_MBps"]) for level in row.found.get("plateaus") or []]
+            print(row.act.label, known, levels, *row.notes, file=sys.stderr)
     rests = [
         (row.found["rest_s"], _took(marks[i + 1]), *_folded(marks[i], marks[i + 1]))
         for i, row in enumerate(rows[1:])
