@@ -195,7 +195,7 @@ class Machine:
             (self.folder / path.name).write_bytes(initramfs.unsigned(path))
         insmod = "/run/guest/busybox insmod $name || echo $name does not load"
         self.sh(f"cd {self.folder}; for name in {' '.join(names)}; do {insmod}; done >&2")
-        self.sh("mount -t configfs configfs /sys/kernel/config")
+        self.sh("grep -q ' /sys/kernel/config ' /proc/mounts || mount -t configfs configfs /sys/kernel/config")
 
     def with_programs(self) -> dict[str, str]:
         """The environment in which the programs of kernel.PROGRAMS are found, too."""
