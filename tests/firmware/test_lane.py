@@ -48,7 +48,7 @@ class Bus:
 class Lane(lane_module.Lane):
     """A lane whose ring the test fills, and whose chip has forgotten its configuration or has not."""
 
-    BEGIN_us, SOON_us, delay_us = 10, 13, 25
+    BEGIN_us, SOON_us, delay_us, taken_us = 10, 13, 25, 30
 
     def __init__(self, forgotten=False, slots=64):
         super().__init__(Bus(slots), 0, 0, 20, slots)
