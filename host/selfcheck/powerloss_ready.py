@@ -18,6 +18,7 @@ PAIRS, CUTS = 20, 2
 LIMIT_S, LATE = 2.0, {"slow_recovery": {"after": 0, "factor": 40.0}}  # the drive's own: some 0.15 s
 SET = ("aims={ random = 1 }", "write=0.3 s", "off_time=0.6 s", "window=16 MiB", f"ready={LIMIT_S:g} s")
 CLASSES = ("READY_TOO_LATE", "READY_UNSURE", "SLOW_READY", "MISSING", "DEAD")
+NOT_JUDGED = ("not judged",)
 END_S = 600.0
 AT_ONCE = 2  # campaigns beside the loops
 
@@ -54,8 +55,8 @@ def campaign(seed: int) -> Campaign:
 
 
 def of_return(record: Mapping) -> tuple[str, ...]:
-    """The findings of a session about the drive's return; ("not judged",) without a verdict."""
-    return tuple(name for name in CLASSES if name in record["findings"]) if record["judged"] else ("not judged",)
+    """The findings of a session about the drive's return; NOT_JUDGED without a verdict."""
+    return tuple(name for name in CLASSES if name in record["findings"]) if record["judged"] else NOT_JUDGED
 
 
 def shown(pairs: int = PAIRS) -> list[Figure]:
@@ -65,11 +66,19 @@ def shown(pairs: int = PAIRS) -> list[Figure]:
             beside.append(one)
             print(f"pair {seed + 1}: alone {alone[seed]}, beside {one}", file=sys.stderr, flush=True)
     same = sum(one.verdict == other.verdict for one, other in zip(alone, beside, strict=True))
+    cuts = [
+        (a, b)
+        for one, other in zip(alone, beside, strict=True)
+        for a, b in zip(one.verdict.cuts, other.verdict.cuts)
+        if NOT_JUDGED not in (a, b)
+    ]
+    differ = sum(a != b for a, b in cuts)
     right = [11 if seed & 1 else 0 for seed in range(pairs)]
     widest_s = max((most - least for one in beside for least, most in one.ready_s), default=0.0)
     return [
         exactly(f"of {pairs} campaigns alone, right by the limit", _right(alone, right), "campaigns", pairs),
         exactly(f"of {pairs} pairs, the same verdict beside {LOOPS} busy loops", same, "pairs", pairs),
+        exactly(f"of {len(cuts)} cuts judged in both, another finding on the return", differ, "cuts", 0),
         Figure("widest interval of a time to ready beside them", widest_s, "s", "to compare", True),
     ]
 
