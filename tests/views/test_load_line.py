@@ -40,6 +40,16 @@ def test_an_exact_line_and_its_errors():
     assert (line.e_error_uJ / 1e6, line.P0_error_W) == pytest.approx(2.262 * np.sqrt(np.diag(cov)))
 
 
+def test_what_all_points_share_is_in_the_errors():
+    gain = 0.012
+    line = load_line_fit.fit([Point(r, (P0 + E * r) * (1 + gain), None, gain * (P0 + E * r)) for r in RATES])
+    assert abs(line.P0_W - P0) == pytest.approx(gain * P0) and abs(line.P0_W - P0) <= 1.001 * line.P0_error_W
+    assert abs(line.e_uJ * 1e-6 - E) == pytest.approx(gain * E)
+    assert abs(line.e_uJ * 1e-6 - E) * 1e6 <= 1.03 * line.e_error_uJ
+    unknown = load_line_fit.fit([Point(r, P0 + E * r, None, None) for r in RATES])
+    assert (unknown.P0_error_W, unknown.e_error_uJ) == (None, None) and unknown.P0_W == pytest.approx(P0)
+
+
 def test_the_errors_hold_the_truth_as_often_as_they_should():
     rng, held = np.random.default_rng(2), [0, 0]
     for _ in range(400):

@@ -1,17 +1,19 @@
 """The view `load-line`: power over the I/Os that a drive did a second in an open loop, and the straight line through
 it: the cost of keeping the drive awake, and the cost of one more I/O.
 
-P = P0 + e x rate, by ordinary least squares (uncertain.line); the errors, of 95 %, cover the scatter about the line, so
-what differs from point to point; errors that all points share, such as the rig's calibration, come on top.
+P = P0 + e x rate, by ordinary least squares (uncertain.line). The errors, of 95 %, cover the scatter about the line
+and, in quadrature, what all points share, such as the error of the meter's gain: of P0 that of the point with the
+lowest rate, of e the share of its power by which the highest point may be off.
 A point whose drive did not reach the rate is left out: there a queue grows, and power no longer follows it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.base.uncertain import Uncertain, line
+from ssdrig.base.uncertain import Uncertain, line, ratio
 from ssdrig.reading import errors
 from ssdrig.reading.row import WHOLE, Table
 from ssdrig.views import svg
@@ -23,12 +25,13 @@ FEWEST = 3
 
 
 class Point(NamedTuple):
-    """I/Os a second and W of one point; `asked`: I/Os a second, None: as many as the drive does."""
+    """I/Os a second and W of one point; `asked`: I/Os a second, None: as many as the drive does; `error_W`: by the
+    meter's budget, None: not known."""
 
     iops: float
     power_W: float
     asked: float | None = None
-    error_W: float | None = None
+    error_W: float | None = 0.0
 
 
 class Line(NamedTuple):
@@ -53,12 +56,24 @@ def fit(points: Sequence[Point]) -> Line:
         why = f"{len(used)} of {len(points)} points reached their rate, a line with its errors needs {FEWEST}"
         return out._replace(why=why)
     fitted = line(rate, power)
+    slope = fitted.slope.scaled(1e6)
     return out._replace(
         P0_W=fitted.at_0.value,
-        P0_error_W=fitted.at_0.error,
-        e_uJ=fitted.slope.scaled(1e6).value,
-        e_error_uJ=fitted.slope.scaled(1e6).error,
+        P0_error_W=_with_shared(fitted.at_0, min(used, key=lambda sample: sample.iops).error_W),
+        e_uJ=slope.value,
+        e_error_uJ=_with_shared(slope, _share(max(used, key=lambda sample: sample.iops), slope)),
     )
+
+
+def _share(point: Point, slope: Uncertain) -> float | None:
+    """The error of a slope by the share of its power by which a point may be off."""
+    share = ratio(Uncertain(point.error_W, 0.0), Uncertain(point.power_W, 0.0)).value
+    return None if share is None or slope.value is None else abs(slope.value * share)
+
+
+def _with_shared(fitted: Uncertain, shared: float | None) -> float | None:
+    """The error of a fitted figure and one that all points share; None where either is not known."""
+    return None if fitted.error is None or shared is None else math.hypot(fitted.error, shared)
 
 
 def load_line_view(context: Context) -> str:
