@@ -34,7 +34,7 @@ reading/directions: figures
 reading/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
 reading/fio: load_step, loader
 reading/gaps: of_rows
-reading/host_power: power_W
+reading/host_power: of_event, power_W
 reading/index: __init__, _made, _refreshed, folder
 reading/kept: event_of, put
 reading/latency: of

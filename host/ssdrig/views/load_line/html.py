@@ -57,18 +57,14 @@ def fit(points: Sequence[Point]) -> Line:
         return out._replace(why=why)
     fitted = line(rate, power)
     slope = fitted.slope.scaled(1e6)
+    low, high = (end(used, key=lambda sample: sample.iops) for end in (min, max))
+    share = ratio(Uncertain(high.error_W, 0.0), Uncertain(high.power_W, 0.0)).value
     return out._replace(
         P0_W=fitted.at_0.value,
-        P0_error_W=_with_shared(fitted.at_0, min(used, key=lambda sample: sample.iops).error_W),
+        P0_error_W=_with_shared(fitted.at_0, low.error_W),
         e_uJ=slope.value,
-        e_error_uJ=_with_shared(slope, _share(max(used, key=lambda sample: sample.iops), slope)),
+        e_error_uJ=_with_shared(slope, None if share is None else share * (slope.value or 0.0)),
     )
-
-
-def _share(point: Point, slope: Uncertain) -> float | None:
-    """The error of a slope by the share of its power by which a point may be off."""
-    share = ratio(Uncertain(point.error_W, 0.0), Uncertain(point.power_W, 0.0)).value
-    return None if share is None or slope.value is None else abs(slope.value * share)
 
 
 def _with_shared(fitted: Uncertain, shared: float | None) -> float | None:
