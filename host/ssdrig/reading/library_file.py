@@ -343,7 +343,7 @@ def _opened_figures(of: Mapping) -> dict:
     t0_s, t1_s = figures["t0_s"], figures["t1_s"]
     _need(t0_s is not None and t1_s is not None and 0 <= t0_s <= t1_s, "a window without its time")
     figures["errors"] = {key: _number(value) for key, value in of.get("errors", {}).items() if value is not None}
-    _need(all(value >= 0 for value in figures["errors"].values()), "an error below 0")
+    _need(all((value or 0) >= 0 for value in figures["errors"].values()), "an error below 0")
     _need(all((figures[key] or 0) >= 0 for key in COUNTED), "a rate or a latency below 0")
     figures["notes"] = [_words(note) for note in _list(of.get("notes", []), MOST_ROWS)]
     figures["trust"] = [_item(item) for item in _list(of.get("trust", []), len(trust.NAMES))]
