@@ -109,6 +109,17 @@ def test_a_host_that_saw_the_end_late_of_a_drive_that_counts_the_cycle_is_no_har
     assert not judged(late, {0: (7, 100), 1: (7, 101)}, before=before, after=after).unfelt
 
 
+@pytest.mark.parametrize(("counts", "unfelt"), [(None, True), (7, True), (8, False)])
+def test_a_cut_that_came_late_to_a_drive_that_counts_the_cycle_is_not_judged(counts, unfelt):
+    """A dock's capacitors, or a SIMULATED drive on a starved host: another drive's cut counts no cycle of this one."""
+    begun = [DONE, (WRITE, 1, 1, FIRED_NS + 6_000, FIRED_NS + 174_000_000, FUA)]
+    before = READY._replace(power_cycles=counts and 7)
+    found = judged(begun, {0: (7, 100), 1: (7, 101)}, before=before, after=READY._replace(power_cycles=counts))
+    assert bool(found.unfelt) == unfelt
+    assert not found.record["judged"] and not found.record["failed"] and not found.record["suspicion"]
+    assert "174 ms" in found.record["why_not"]
+
+
 @pytest.mark.parametrize("sign", [refused(errno.ENODEV, done_ns=FIRED_NS + 50), (WRITE, 2, 1, 40, NEVER, FUA)])
 def test_a_host_that_saw_the_end_late_of_a_drive_that_went_away_is_no_harness_failure(sign):
     """A bridge, and many a SATA drive, counts no power cycles; its lost link is as good a sign."""

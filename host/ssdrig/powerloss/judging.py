@@ -428,6 +428,9 @@ def _no_cut(cut: Cut, lived: Lived, before: health.State, after: health.State) -
     late = (rows["status"] == 0) & (rows["submit_ns"] > outcome.fired_ns + outcome.bound_ns)
     if outcome.report is None and not outcome.why_not and (late & (rows["done_ns"] < outcome.on_ns)).any():
         return "the drive still executed commands when the command that takes its power had ended"
+    _, begun, most_ms = _after_edge(cut, lived)
+    if begun.any() and not outcome.why_not:  # and it counts the cycle, or _unfelt() has more to say
+        return f"the drive executed commands for {most_ms:.0f} ms after the edge: its power fell late"
     resets = _grown(before.power_cycles, after.power_cycles) if cut.shape in BACK_BY_ITSELF else None
     if resets == 0:
         return f"no reset by {cut.shape}: the drive counts no power cycle"
@@ -448,24 +451,34 @@ def feels(lived: Lived, before: health.State, after: health.State) -> bool:
     return bool(lived.link_lost or away.any() or open_ or (cycles or 0) > 0 or after.ready_s is None)
 
 
+def _after_edge(cut: Cut, lived: Lived) -> tuple[np.ndarray, np.ndarray, float]:
+    """Which commands ended well, without power, longer after the edge than a drive holds up; which of them began after
+    it, too; and how long (ms) after it the last ended. A stalled host sees the end of a command late, but begins none
+    meanwhile."""
+    outcome, rows = lived.outcome, lived.rows
+    if outcome is None or cut.control or cut.shape in BACK_BY_ITSELF:
+        none = np.zeros(len(rows), bool)
+        return none, none, 0.0
+    low_ns = outcome.fired_ns + outcome.bound_ns
+    if cut.shape in profiles.PROFILES:
+        low_ns += profiles.PROFILES[cut.shape].lasts_us(cut_schedule.own(cut, None) or {}) * 1000
+    done = (rows["status"] == 0) & (rows["done_ns"] < outcome.on_ns)
+    late = done & (rows["done_ns"] > low_ns + HOLD_UP_NS)
+    return late, late & (rows["submit_ns"] > low_ns), (int(rows["done_ns"][late].max(initial=low_ns)) - low_ns) / 1e6
+
+
 def _unfelt(cut: Cut, lived: Lived, before: health.State, after: health.State, felt: bool) -> str:
     """Evidence that a cut did not reach the drive, or "": commands that it executed without
     power; or, before any cut was felt, no sign of a loss at all."""
-    outcome, rows = lived.outcome, lived.rows
+    outcome = lived.outcome
     if outcome is None or cut.control or cut.shape in BACK_BY_ITSELF:
         return ""
     by_rig = outcome.report is not None
     if by_rig and outcome.why_not:  # the rail was not seen low
         return ""
-    low_ns = outcome.fired_ns + outcome.bound_ns
-    if cut.shape in profiles.PROFILES:
-        low_ns += profiles.PROFILES[cut.shape].lasts_us(cut_schedule.own(cut, None) or {}) * 1000
-    done = (rows["status"] == 0) & (rows["done_ns"] < outcome.on_ns)
-    # a stalled host sees the end of a command late, but begins none meanwhile
-    late = done & (rows["done_ns"] > low_ns + HOLD_UP_NS)
-    begun = late & (rows["submit_ns"] > low_ns)
-    if begun.any() or late.any() and not feels(lived, before, after):
-        most_ms = (int(rows["done_ns"][late].max()) - low_ns) / 1e6
+    late, begun, most_ms = _after_edge(cut, lived)
+    counted = (_grown(before.power_cycles, after.power_cycles) or 0) > 0
+    if late.any() and not counted and (begun.any() or not feels(lived, before, after)):
         return f"the drive executed commands for {most_ms:.0f} ms after its power was taken"
     if not felt and not feels(lived, before, after):
         why = f" ({outcome.why_not})" if outcome.why_not else ""
