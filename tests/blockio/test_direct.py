@@ -24,10 +24,10 @@ def test_only_a_file_is_opened_through_the_cache_and_only_when_asked(file, monke
     assert past_cache
     real = os.open
 
-    def refusing(path, flags, *more):
+    def refusing(path, flags, *more, **how):
         if flags & os.O_DIRECT:
             raise OSError(errno.EINVAL, "a file system without direct I/O")
-        return real(path, flags, *more)
+        return real(path, flags, *more, **how)
 
     monkeypatch.setattr(os, "open", refusing)
     fd, past_cache = direct.opened(file, or_buffered=True)

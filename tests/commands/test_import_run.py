@@ -125,7 +125,12 @@ def test_groups_that_ran_one_after_the_other_are_a_step_each(tmp_path, capsys):
     rows = table.load(run).rows
     assert sorted(row.act.path for row in rows) == ["mix", "second"]
     begins_s = {row.act.path: row.t0_s for row in rows}
-    assert begins_s["second"] == pytest.approx(begins_s["mix"] + SECONDS, abs=0.1)
+    second_s = begins_s["second"] - begins_s["mix"]
+    starts_ms = [job.get("job_start") for job in document["jobs"]]
+    if None in starts_ms:  # fio before 3.36 does not say when: at its earliest, once the first group has ended
+        assert second_s > SECONDS - 0.1
+    else:
+        assert second_s == pytest.approx((starts_ms[1] - starts_ms[0]) / 1000, abs=0.1)
     counted = {row.act.path: row.windows["all"]["ios"] for row in rows}
     assert counted["second"] == document["jobs"][1]["read"]["total_ios"]
 

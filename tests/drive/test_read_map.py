@@ -22,10 +22,10 @@ class Drive:
         self.path.write_bytes(b"")
         opened = os.open
 
-        def open_(path, flags, *more):
+        def open_(path, flags, *more, **how):
             if path == str(self.path):
                 self.flags, flags = flags, flags & ~os.O_DIRECT
-            return opened(path, flags, *more)
+            return opened(path, flags, *more, **how)
 
         monkeypatch.setattr(read_map.os, "open", open_)
         monkeypatch.setattr(read_map.os, "preadv", self._preadv)
