@@ -247,7 +247,7 @@ def stubbed(monkeypatch, found: list):
             found.append(("the bench of a server", given))
         raise Started
 
-    def real(drive, limits, serial, purge, raw, port, assumed, commands=None, claimed=False):
+    def real(drive, limits, serial, purge, raw, port, assumed, commands=None, claimed=False, **_):
         if commands not in (None, (TYPED["power_off"], TYPED["power_on"])) or port not in (None, "/dev/none"):
             found.append(("the bench of a drive", (commands, port)))
         if serial not in (None, "REAL1", TARGET) or purge != "auto":

@@ -114,8 +114,8 @@ def test_it_is_the_port_and_its_integers(seen):
 
 
 def test_the_heap_is_not_broken_up(seen):
-    """Behind all imports, with two sensors on SPI. It was 12 KB, and 4 with four: too few for the link's queue."""
-    assert seen.piece > 48_000
+    """Behind all imports, with two sensors on SPI: several times the 8 KB of the link's queue. 12 KB were too few."""
+    assert seen.piece > 40_000
 
 
 @pytest.mark.parametrize(

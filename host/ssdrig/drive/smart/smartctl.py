@@ -118,7 +118,7 @@ def _parse(stdout: bytes) -> tuple[dict | None, str | None]:
     try:
         document = json.loads(stdout.decode(), parse_float=finite, parse_constant=finite)
         if b"\\ud" in stdout.lower():  # half a surrogate pair could not be written to a file again
-            json.dumps(document, ensure_ascii=False).encode(errors="replace")
+            json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
         return None, f"smartctl printed no JSON: {str(error)[:120]}"
     if not isinstance(document, dict):
