@@ -154,7 +154,7 @@ def test_energy_agrees_with_the_ledger(run, figures):
 
 def test_the_database_holds_what_the_journal_holds(run, database):
     kept = points.counts(run)
-    others = {name for name in line_protocol.read_schema() if name.startswith(("powerloss_", "retention_"))}
+    others = {name for name in line_protocol.read_schema() if name.startswith(("powerloss_", "retention_", "host_"))}
     assert set(kept) == set(line_protocol.read_schema()) - others and min(kept.values()) > 0
     assert database.counts(list(kept), run) == kept
 

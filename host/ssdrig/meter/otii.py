@@ -5,7 +5,7 @@ sample holds from its time until the next one. Channels have rates of their own:
 for the current, 1000 for other voltages.
 
 Sources: an export of the Otii 3 app and a reader that writes the same bytes, in the repository andyshinn/otiio
-(tests/data/csvtest1, src/otiio/export.py, README.md, "Statistics match the Otii app")."""
+(its folder csvtest1, its module export, and "Statistics match the Otii app" of its readme)."""
 
 import re
 import zlib
