@@ -12,10 +12,9 @@ import pytest
 from ssdrig.plan import grammar
 from ssdrig.reading import table
 from ssdrig.virtual.device import truth
-from ssdrig.virtual.flash import presets
 
 ENV = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "host")}
-CAPACITY = {"sata-tlc": "256MiB", "nvme-tlc": "512MiB"}  # the least with enough spare blocks
+CAPACITY = {"sata-tlc": "256MiB"}  # the least with enough spare blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 
@@ -75,18 +74,6 @@ def test_working_set_has_reads_and_writes_of_each_part(tmp_path):
         agree(window, did, writes=False)
     for _, window, did in writes:
         agree(window, did)
-
-
-def test_power_limits_bound_the_power_of_each_state(tmp_path):
-    run = carried_out(tmp_path, "power-limits", "nvme-tlc")
-    states = presets.PRESETS["nvme-tlc"].power_states
-    for path in ("states/write", "states/read"):
-        points = of_ledger(run, path)
-        assert [point["power_state"] for point, _, _ in points] == [0, 1, 2]
-        for point, window, did in points:
-            agree(window, did, writes=path == "states/write")
-            if state := point["power_state"]:
-                assert window["power_mean_W"] <= states[state - 1].max_mW / 1000
 
 
 def test_a_load_that_ends_by_its_amount_before_a_purge_has_its_amplification(tmp_path):
