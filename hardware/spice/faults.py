@@ -1,6 +1,6 @@
 """Single faults: every part of every rail open and short in four studies, and what that does to the drive.
 
-    python hardware/spice/faults.py [RAIL ...]  makes these rails of faults.csv anew, all without one (half a
+    python hardware/spice/faults.py [RAIL ...]  makes these rails of faults.csv again, all without one (half a
                                                 minute a rail on a free core)
 
 A fault is one line of rig.lib or protection.lib that is taken out (open) or that 1 mOhm lies across (short; of a FET

@@ -24,7 +24,7 @@ from ssdrig.runs import journal
 from ssdrig.virtual import bench
 
 BENCH = "powerloss-crossed"
-CAMPAIGNS, CUTS, SOUND_CUTS = 20, 40, 2  # so many cuts have control sessions, too
+CAMPAIGNS, CUTS, SOUND_CUTS = 20, 40, 2  # a campaign of SOUND_CUTS has control sessions, too
 DRIVES = ("sata-mlc", "sata-tlc", "nvme-tlc", "enterprise-plp")
 WORDS = ["--capacity", "512MiB", "--quiet", "--set", "window=16 MiB", "--set", "write=0.5 s", "--set", "off_time=0.6 s"]
 WORDS += ["--set", "aims={ random = 3, flush = 1, fua = 1 }"]

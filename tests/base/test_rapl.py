@@ -13,7 +13,7 @@ RANGE_UJ = 262_143_328_850  # of a Xeon
         (0, 0, 1, 0),
         (5, 200_000_005, 1, 200_000_000),
         (RANGE_UJ - 100, 199_999_900, 1, 200_000_000),  # it wrapped
-        (200_000_000, 5, 1, None),  # it began anew: 262 kW is no processor
+        (200_000_000, 5, 1, None),  # it was reset: 262 kW is no processor
         (100_000_000_000, 0, 10, None),
         (RANGE_UJ + 1, 5, 1, None),
         (1000, 900, 0.001, None),

@@ -212,9 +212,9 @@ def test_a_job_whose_clock_was_set_anew_as_its_thread_began_is_dated_from_then(t
     running = [
         {"t_ns": 10**6 * (9_500 + late + ran)} | side(ran, ran) for late, ran in ((300, 206), (0, 1_250), (5, 9_000))
     ]
-    said = [*waiting, *running]
-    assert fioclock.job_clock(tmp_path, said, said).start_ms == 9_500
-    assert fioclock.job_clock(tmp_path, said[:4], said[3:]).start_ms == 9_500
+    documents = [*waiting, *running]
+    assert fioclock.job_clock(tmp_path, documents, documents).start_ms == 9_500
+    assert fioclock.job_clock(tmp_path, documents[:4], documents[3:]).start_ms == 9_500
     assert fioclock.job_clock(tmp_path, waiting, waiting).start_ms == 6_000
 
 

@@ -25,9 +25,7 @@ from ssdrig.meter import meter
 INTERVAL_S = 1.0
 RATE_HZ, SLOWEST_HZ, FASTEST_HZ = 2.0, 1.0, 10.0
 BUSY_S = 0.25  # so late an answer may come
-BUSY = (
-    6  # or in so many times the slowest answer while it was opened: a reading between two takes three answers of each
-)
+BUSY = 6  # or this many times the slowest answer while it was opened: a reading between two takes three answers of each
 MOST_W = 100.0
 ADMIN_COMMAND = 0xC0484E41  # NVME_IOCTL_ADMIN_CMD: _IOWR('N', 0x41, struct nvme_admin_cmd)
 COMMAND = struct.Struct("<BBHIIIQQIIIIIIIIII")
