@@ -1,9 +1,7 @@
 """drive/smartctl.py with a fake smartctl that does what real ones do, and with the real one where it is installed."""
 
 import json
-import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from fake_tools import Tools, answer_of_smartctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from looking import time_begins_with
+from loop_device import loop_device
 
 from ssdrig.base.errors import ToolMissing
 from ssdrig.drive.smart import smart_answer, smartctl
@@ -221,14 +220,6 @@ def test_real_smartctl_on_a_loop_device(tmp_path):
     real()
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 20))
-    try:
-        node = subprocess.run(
-            ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError) as error:
-        pytest.skip(f"no loop device here: {error}" + ("" if os.geteuid() == 0 else " (not root)"))
-    try:
+    with loop_device(image) as node:
         answer = smartctl.run(node, "auto", smartctl.FULL, 30)
-    finally:
-        subprocess.run(["losetup", "--detach", node], check=True)
     assert answer.exit_code == 1 and smart_answer.messages(answer.document) == [f"{node}: Unable to detect device type"]
