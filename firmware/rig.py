@@ -28,7 +28,7 @@ from sampler import Sampler
 from scope import Scope
 from switch import IDLE, Switch
 
-FIRMWARE = "0.1.0"
+FIRMWARE = "1.0.0"
 RETRY_us = 200_000
 _BEGIN_us = 100  # that it takes to start a rail, about
 LOST = OSError, SensorError  # of a sensor. Made here, because a tuple in an `except` clause is built again each time

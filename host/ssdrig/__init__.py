@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ssdrig.publish.opened import Run
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # NumPy's OpenBLAS starts a thread for each further processor, which spins for 50 ms in every process, beside the load
 # that is measured. Nothing here multiplies matrices that are large enough for two.

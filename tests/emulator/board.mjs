@@ -43,6 +43,8 @@ if (files) {
   const image = readFileSync(files);
   mcu.flash.set(image, FLASH_BYTES - image.length);
 }
+mcu.qspi[1].padValue = 0x5a; // as after a reset: an input, pulled up
+mcu.qspi[1].setInputValue(true); // BOOTSEL is not held
 hurry(mcu, Number(wait));
 core.SP = 0x20041f00;
 core.LR = 0; // the second stage of the boot then starts the program

@@ -1,6 +1,7 @@
 #!/bin/sh
 # MicroPython from Debian's packages alone: for the Raspberry Pi Pico (RP2040), FOLDER/pico.uf2, and for the Cortex-M3 that qemu
-# emulates, FOLDER/cortex.elf.
+# emulates, FOLDER/cortex.elf. With this clone's firmware frozen in, as a release ships it: FOLDER/ssdrig-pico.uf2 and
+# FOLDER/ssdrig-pico2.uf2 (RP2350); not from trixie, whose MicroPython is older than the firmware wants on a board.
 #
 #   tests/emulator/build.sh FOLDER [trixie|forky|sid]
 #
@@ -11,6 +12,7 @@
 # `./ssdrig setup --emulator [RELEASE]` runs this for .setup/emulator. Another folder's image: SSDRIG_UF2=FOLDER/pico.uf2 ./ssdrig test tests/test_emulated*.py
 # Left out are what Debian does not ship and the firmware does not use: TLS (mbedtls), cryptolib, SHA-1, the frozen modules of micropython-lib.
 set -eu
+firmware=$(realpath "$(dirname "$0")/../../firmware")
 folder=$(realpath -m "${1:?usage: build.sh FOLDER [trixie|forky|sid]}")
 release=${2:-trixie}
 case $release in
@@ -20,7 +22,8 @@ trixie | forky | sid) ;;
     exit 2
     ;;
 esac
-for name in sources micropython debian build cortex apt manifest.py pico.bin pico.uf2 cortex.elf; do
+for name in sources micropython debian build build-pico build-pico2 cortex apt manifest.py frozen.py pico.bin pico.uf2 cortex.elf \
+    ssdrig-pico.uf2 ssdrig-pico2.uf2; do
     if [ -e "$folder/$name" ] && [ ! -e "$folder/apt/status" ]; then # somebody else's
         echo "expected a folder that this program made, or one without $name, seen $folder; it would be overwritten" >&2
         exit 2
@@ -50,7 +53,7 @@ get() {
 get update
 (cd sources && get source --download-only micropython && get download pico-sdk-source tinyusb-source)
 
-rm -rf micropython debian build cortex release # a build that ends early is of no release
+rm -rf micropython debian build build-pico build-pico2 cortex release ssdrig-*.uf2 # a build that ends early is of no release
 mkdir micropython
 tar xf sources/micropython_*.orig.tar.xz -C micropython --strip-components=1
 for package in sources/*.deb; do dpkg-deb -x "$package" debian; done
@@ -66,18 +69,38 @@ done
 if [ -d lib/pico-sdk/src/rp2_common/pico_platform_common ]; then # pico-sdk 2.2; MicroPython 1.26 was made with 2.1.1
     sed -i 's/^    pico_platform$/&\n    pico_platform_common/' ports/rp2/CMakeLists.txt
 fi
+# the stack of 8 KiB takes both scratch banks, as on the RP2040; this linker wants to see that
+sed -i 's/\(SCRATCH_X.*LENGTH = \)4k/\10k/; s/SCRATCH_Y(rwx) : ORIGIN = 0x20081000, LENGTH = 4k/SCRATCH_Y(rwx) : ORIGIN = 0x20080000, LENGTH = 8k/' \
+    ports/rp2/memmap_mp_rp2350.ld
+# frozen machine code of Thumb loads its constants relative to a multiple of 4; at a multiple of 2 they are others
+sed -i 's/__attribute__ ((aligned (2)))/__attribute__ ((aligned (4)))/' tools/mpy-tool.py
+grep -q 'aligned (4)' tools/mpy-tool.py
 echo 'freeze("$(PORT_DIR)/modules")' >"$folder/manifest.py"
+{
+    cat "$folder/manifest.py"
+    echo "freeze(\"$firmware\")"
+} >"$folder/frozen.py"
 
 jobs=$(nproc)
 make -C mpy-cross -j"$jobs"
-cmake -S ports/rp2 -B "$folder/build" -DMICROPY_BOARD=RPI_PICO -DPICO_NO_PICOTOOL=1 -DPICO_CLIB=newlib \
-    -DMICROPY_FROZEN_MANIFEST="$folder/manifest.py"
-make -C "$folder/build" -j"$jobs"
+image() { # NAME BOARD FAMILY MANIFEST BUILD: FOLDER/NAME.uf2.part
+    cmake -S ports/rp2 -B "$folder/$5" -DMICROPY_BOARD="$2" -DPICO_NO_PICOTOOL=1 -DPICO_CLIB=newlib -DMICROPY_FROZEN_MANIFEST="$folder/$4"
+    make -C "$folder/$5" -j"$jobs"
+    arm-none-eabi-objcopy -O binary "$folder/$5/firmware.elf" "$folder/$1.bin"
+    python3 tools/uf2conv.py -b 0x10000000 -f "$3" -c -o "$folder/$1.uf2.part" "$folder/$1.bin"
+}
+image pico RPI_PICO 0xe48bff56 manifest.py build
+images=pico
+if [ "$release" != trixie ]; then
+    image ssdrig-pico RPI_PICO 0xe48bff56 frozen.py build-pico
+    image ssdrig-pico2 RPI_PICO2 0xe48bff59 frozen.py build-pico2
+    images="pico ssdrig-pico ssdrig-pico2"
+fi
 cd "$folder"
-arm-none-eabi-objcopy -O binary build/firmware.elf pico.bin
-python3 micropython/tools/uf2conv.py -b 0x10000000 -f 0xe48bff56 -c -o pico.uf2.part pico.bin
 make -C micropython/ports/qemu -j"$jobs" BOARD=MPS2_AN385 BUILD="$folder/cortex" FROZEN_MANIFEST= MICROPY_HEAP_SIZE=1000000
 cp cortex/firmware.elf cortex.elf.part
-mv pico.uf2.part pico.uf2 # whoever finds an image takes it for whole
+for name in $images; do
+    mv $name.uf2.part $name.uf2 # whoever finds an image takes it for whole
+done
 mv cortex.elf.part cortex.elf
-ls -l "$folder/pico.uf2" "$folder/cortex.elf"
+ls -l "$folder"/*.uf2 "$folder/cortex.elf"

@@ -129,10 +129,12 @@ def compiled(source: Path) -> Path:
 
 class Emulated:
     """An emulated board. `sensors`: [{"address", "alert", "fast_ppm"}], `gpios`: outputs to record, `wait`: cycles that
-    a line of flash costs which is not in the cache. Ended by `end`, or with the block."""
+    a line of flash costs which is not in the cache. `frozen`: the image with the firmware in it, on a board with an
+    empty file system. Ended by `end`, or with the block."""
 
-    def __init__(self, sensors=({"address": 0x40, "alert": 6},), gpios=(), wait=0):
-        words = [EMULATOR, modules(), image(), json.dumps(sensors), json.dumps(gpios), files(), wait]
+    def __init__(self, sensors=({"address": 0x40, "alert": 6},), gpios=(), wait=0, frozen: Path | None = None):
+        flash = (frozen or image(), json.dumps(sensors), json.dumps(gpios), "" if frozen else files())
+        words = [EMULATOR, modules(), *flash, wait]
         argv = ["node", INLINED, *map(str, words)]
         self.process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0

@@ -40,17 +40,18 @@ def test_killed_at_its_start_it_knows_its_folder_again(tmp_path):
 
 
 def test_killed_in_the_midst_of_an_image_it_leaves_a_whole_one(tmp_path):
-    script = 'set -eu\nfolder=$1\njobs=1\ncd "$folder"\n' + BUILDER[BUILDER.index("arm-none-eabi-objcopy -O") :]
+    script = 'set -eu\nfolder=$1\nrelease=forky\njobs=1\ncd "$folder"\n' + BUILDER[BUILDER.index("image() {") :]
     made = {"python3": 'while [ "$1" != -o ]; do shift; done; to=$2', "cp": "for to; do :; done"}
     for torn in (*made, ""):
         folder = tmp_path / (torn or "whole")
-        for name in ("arm-none-eabi-objcopy", "make"):
+        for name in ("arm-none-eabi-objcopy", "cmake", "make"):
             program(folder / "bin" / name, "#!/bin/sh\n")
         for name, where in made.items():
             then = "kill -9 $PPID" if name == torn else 'echo new >"$to"'
             program(folder / "bin" / name, f'#!/bin/sh\n{where}\necho half >"$to"\n{then}\n')
-        for image in ("pico.uf2", "cortex.elf"):
-            (folder / image).write_text("old\n")
+        images = [folder / name for name in ("pico.uf2", "ssdrig-pico.uf2", "ssdrig-pico2.uf2", "cortex.elf")]
+        for image in images:
+            image.write_text("old\n")
         assert run(script, folder, folder / "bin") == (-9 if torn else 0)
-        left = {(folder / image).read_text() for image in ("pico.uf2", "cortex.elf")}
+        left = {image.read_text() for image in images}
         assert left == ({"old\n"} if torn else {"new\n"})
