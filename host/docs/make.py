@@ -29,17 +29,17 @@ def pages() -> dict[Path, str]:
     files = rooms.modules()
     uses = rooms.of_the_host()
     house, inside = rooms.house(uses), rooms.joined(uses)
-    map_page = HERE / "architecture.md"
+    map_page = HERE / "develop/architecture.md"
     text = with_part(map_page.read_text(), "rooms", rooms.table(house, house, files))
     virtual = [name for name in inside if name.startswith("virtual/")]
     text = with_part(text, "virtual", rooms.table(inside, virtual, files))
-    drive_page = HERE / "virtual.md"
+    drive_page = HERE / "use/virtual.md"
     drive_text = with_part(with_part(drive_page.read_text(), "faults", faults()), "charge", charge())
-    lake_page = HERE / "lake.md"
+    lake_page = HERE / "use/lake.md"
     return {
         lake_page: with_part(lake_page.read_text(), "questions", ready()),
         drive_page: drive_text,
-        HERE / "rooms.svg": rooms.picture(house),
+        HERE / "develop/rooms.svg": rooms.picture(house),
         map_page: text,
         HERE / "reference" / "commands.md": commands(),
         HERE / "reference" / "figures.md": figures(),
@@ -142,7 +142,7 @@ def figures() -> str:
     """reference/figures.md, from views/terms.py."""
     return (
         f"{MADE}\n# Figures\n\nWhat `report` prints and shows. Each figure belongs to a window of"
-        f" the load; [methods.md](../methods.md) explains windows, notes and null.\n\n{terms.markdown()}\n"
+        f" the load; [methods.md](../how/methods.md) explains windows, notes and null.\n\n{terms.markdown()}\n"
     )
 
 
@@ -197,7 +197,7 @@ def plans() -> str:
         "",
         "The tests that come with ssdrig, each with what it shows and where its method comes from. `./ssdrig run NAME`",
         "carries one out, `--variant` another form of it, `--dry-run` says what it takes; `./ssdrig plans show NAME`",
-        "prints the whole file. What they measure, side by side: [methods.md](../methods.md).",
+        "prints the whole file. What they measure, side by side: [methods.md](../how/methods.md).",
         "",
         *[f"* [`{plan.name}`](#{plan.name}): {plan.title}" for plan in read],
     ]

@@ -1,5 +1,5 @@
-"""Makes host/docs/example-review.html anew: `python host/docs/make_review.py`. On SIMULATED drives, in real time: the
-consistency test of another drive for the library, then a review of level quick; a quarter of an hour."""
+"""Makes host/docs/use/example-review.html anew: `python host/docs/make_review.py`. On SIMULATED drives, in real time:
+the consistency test of another drive for the library, then a review of level quick; a quarter of an hour."""
 
 import argparse
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 LAUNCHER = HERE.parents[1] / "ssdrig"
 
-PAGE = HERE / "example-review.html"
+PAGE = HERE / "use/example-review.html"
 REVIEWED, OTHER, SMALL = "sata-tlc", "sata-mlc", ["--capacity", "1GiB"]
 
 

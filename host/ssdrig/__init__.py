@@ -14,7 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def open(run: str | os.PathLike[str]) -> "Run":
-    """A run folder as NumPy arrays: `.figures .rows .seconds .samples .events .smart` (host/docs/python.md).
+    """A run folder as NumPy arrays: `.figures .rows .seconds .samples .events .smart` (host/docs/use/python.md).
 
     run: the folder, or `latest` or an id of a run in ./runs. Raises UsageError, JournalError: both are SsdrigError."""
     from ssdrig.publish.opened import Run  # only here: to import ssdrig stays cheap

@@ -1,5 +1,5 @@
-"""Every way to hold a disk that host/docs/holders.md lists, on the files in which the kernel shows it. What a kernel
-can really make is shown in tests/guest/test_guest_holders.py."""
+"""Every way to hold a disk that host/docs/how/holders.md lists, on the files in which the kernel shows it. What a
+kernel can really make is shown in tests/guest/test_guest_holders.py."""
 
 import os
 import re
@@ -409,7 +409,7 @@ def test_a_free_multipath_drive_beside_all_kinds_of_empty_drivers_is_free(tree):
 
 def test_the_table_names_every_refusal_and_files_that_exist():
     repo = Path(__file__).resolve().parents[2]
-    text = (repo / "host/docs/holders.md").read_text(encoding="utf-8")
+    text = (repo / "host/docs/how/holders.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")][1:]
     assert all(len(row) == 4 and row[3].strip() for row in rows)
     named = {word for row in rows for word in re.findall(r"`([a-z]+)`", row[2])}

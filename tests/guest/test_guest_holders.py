@@ -1,6 +1,6 @@
-"""Every holder of host/docs/holders.md that the guest's kernel can make: the guard refuses its disk for what holds it
-and nothing else, and no disk that is free. Where the kernel has no claim on it, `purge` ends with 3 and leaves the data
-as it was."""
+"""Every holder of host/docs/how/holders.md that the guest's kernel can make: the guard refuses its disk for what
+holds it and nothing else, and no disk that is free. Where the kernel has no claim on it, `purge` ends with 3 and leaves
+the data as it was."""
 
 import json
 from typing import NamedTuple

@@ -278,7 +278,7 @@ def test_nonsense_with_a_good_checksum_does_not_raise(seed):
 
 @pytest.mark.parametrize("rails", [1, 3, 4])
 def test_the_stated_error_of_a_samples_time_holds_how_late_its_stamp_may_be(tmp_path, rails):
-    """Stamps of three rails on one bus were seen 93 us late (host/docs/decisions/stamp-by-age.md)."""
+    """Stamps of three rails on one bus were seen 93 us late (host/docs/develop/decisions/stamp-by-age.md)."""
     tape = stream.started(rails=tuple(range(rails)))
     tape.stream(20)
     p = loaded(tape, tmp_path)

@@ -62,7 +62,7 @@ def test_pts_iops_has_56_points_a_round_and_leaves_out_what_the_drive_cannot():
     ("variant", "percent", "cache", "load"), [(None, 100, "off", (4, 32)), ("client", 75, "on", (2, 16))]
 )
 def test_pts_iops_has_the_order_and_the_settings_that_the_methods_state(variant, percent, cache, load):
-    """host/docs/methods.md; mixes outside, block sizes inside, each from large to small."""
+    """host/docs/how/methods.md; mixes outside, block sizes inside, each from large to small."""
     found = acts("pts-iops", variant)
     points = [act for act in found if act.repeat]
     blocks = ("1024 KiB", "128 KiB", "64 KiB", "32 KiB", "16 KiB", "8 KiB", "4 KiB", "512 B")

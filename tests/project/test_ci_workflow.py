@@ -9,7 +9,7 @@ import pytest
 
 from ssdrig import cli
 
-WORKFLOW = (Path(__file__).parents[2] / "host/docs/ci-workflow.yml").read_text()
+WORKFLOW = (Path(__file__).parents[2] / "host/docs/use/ci-workflow.yml").read_text()
 STEPS = [line.strip() for line in re.findall(r"run: (.*)", WORKFLOW)]
 COMMANDS = [words for step in STEPS for words in re.findall(r"ssdrig/ssdrig ([^;&\"]+(?:\"\$\w+\"[^;&\"]*)*)", step)]
 

@@ -90,7 +90,7 @@ def test_a_circle_of_rooms_is_found_where_the_files_have_none():
 
 
 def test_every_room_and_every_arrow_stands_in_the_map_and_the_picture():
-    page, picture = (DOCS / "architecture.md").read_text(), (DOCS / "rooms.svg").read_text()
+    page, picture = (DOCS / "develop/architecture.md").read_text(), (DOCS / "develop/rooms.svg").read_text()
     house = rooms.house(rooms.of_the_host())
     for name, used in house.items():
         row = re.search(rf"^\| `{name}` \| [^|]+ \|([^|]*)\|$", page, re.MULTILINE)
@@ -149,6 +149,6 @@ def test_every_page_is_reached_from_the_readme():
 
 
 def test_a_decision_fits_on_a_screen():
-    for page in (DOCS / "decisions").glob("*.md"):
+    for page in (DOCS / "develop/decisions").glob("*.md"):
         lines = page.read_text().splitlines()
         assert len(lines) <= 45 and max(map(len, lines)) <= 130, page.name

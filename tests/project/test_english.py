@@ -118,7 +118,10 @@ def files() -> Iterator[tuple[str, Path]]:
             yield path.relative_to(package).parts[0], path
     for path in sorted((ROOT / "firmware").glob("*.py")):
         yield "firmware", path
-    for path in [ROOT / "README.md", *sorted((ROOT / "host/docs").glob("*.md"))]:
+    pages = [
+        path for folder in ("start", "use", "how", "develop") for path in (ROOT / "host/docs" / folder).glob("*.md")
+    ]
+    for path in [ROOT / "README.md", *sorted(pages)]:
         yield "docs", path
 
 

@@ -111,7 +111,7 @@ def test_every_command_option_and_path_in_a_string_exists(commands):
         ("./ssdrig wear --smartkettle FILE", ["ssdrig wear --smartkettle", "--smartkettle"]),
         ("./ssdrig selfcheck no-such-check", ["selfcheck no-such-check"]),
         ("give the serial with --destroy-everything", ["--destroy-everything"]),
-        ("./ssdrig wear --smartctl FILE; or look at host/docs/wear.md", []),
+        ("./ssdrig wear --smartctl FILE; or look at host/docs/use/wear.md", []),
     ],
 )
 def test_name_of_what_is_gone_is_reported(text, missing, commands):

@@ -8,8 +8,8 @@ from ssdrig.cli import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-ACCURACY = (ROOT / "host" / "docs" / "accuracy.md").read_text()
-RIG = (ROOT / "host" / "docs" / "rig.md").read_text()
+ACCURACY = (ROOT / "host" / "docs" / "how/accuracy.md").read_text()
+RIG = (ROOT / "host" / "docs" / "use/rig.md").read_text()
 
 
 def rows(text: str) -> list[list[str]]:

@@ -21,7 +21,7 @@ from ssdrig.reading import results, table
 from ssdrig.runs import journal
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOK = ROOT / "host" / "docs" / "run.ipynb"
+NOTEBOOK = ROOT / "host" / "docs" / "use/run.ipynb"
 TABLES = {"figures": "figure", "seconds": "second", "events": "event", "smart": "smart", "cuts": "cut"}
 
 

@@ -102,7 +102,7 @@ def seen():
 
 
 def test_it_is_a_version_that_the_page_says_is_proven(seen):
-    (words,) = re.findall(r"Proven are ([\d. and]+),", (emulated.ROOT / "host/docs/rig.md").read_text())
+    (words,) = re.findall(r"Proven are ([\d. and]+),", (emulated.ROOT / "host/docs/use/rig.md").read_text())
     assert seen.about[2] in words.split(" and ")
 
 

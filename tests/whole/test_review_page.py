@@ -165,7 +165,7 @@ def test_a_run_of_another_version_of_the_plan_is_not_ranked(runs, tmp_path):
 
 def test_the_example_is_a_page_of_the_tool():
     """python host/docs/make_review.py makes it anew."""
-    html = (Path(__file__).parents[2] / "host/docs/example-review.html").read_text()
+    html = (Path(__file__).parents[2] / "host/docs/use/example-review.html").read_text()
     assert html.startswith(pages.OPENING) and len(html.encode()) <= 1_500_000 and "SIMULATED" in html
     assert "Performance consistency" in html and "average power" in html and not re.search(r'(src|href)="(?!#)', html)
 

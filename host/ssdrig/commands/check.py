@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help=f"a limit file (TOML, host/docs/check.md), or one of ssdrig's: {names}; may be repeated",
+        help=f"a limit file (TOML, host/docs/use/check.md), or one of ssdrig's: {names}; may be repeated",
     )
     parser.add_argument("--junit", metavar="XML", help="also write the verdicts as JUnit XML")
     how = parser.add_mutually_exclusive_group()

@@ -1,7 +1,8 @@
 """Who on this machine uses which disk: mounts, swap, the running system, drivers of the kernel, programs that write.
 
 Devices are identified by the kernel's numbers and sysfs, not by the names in a table, and followed through
-volumes, RAIDs, partitions and loop devices down to whole disks. host/docs/holders.md lists every way to hold a disk.
+volumes, RAIDs, partitions and loop devices down to whole disks. host/docs/how/holders.md lists every way to
+hold a disk.
 
 Mounted file systems of every mount namespace on this machine, and the block devices of each."""
 

@@ -60,7 +60,7 @@ _STEEPEST, _TRUE = np.array([-NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3]), np.ones(
 def late_ns(hello: dict | None) -> int:
     """By how much the times of a meter with this hello may be off, as it states itself: of our board, by how much a
     stamp may miss the end of its conversion. Of one that states nothing, what its interrupts may take
-    (host/docs/decisions/stamp-by-age.md)."""
+    (host/docs/develop/decisions/stamp-by-age.md)."""
     if hello and type(of_meter := hello.get("stamp_ns")) is int:
         return of_meter
     others = max(1, len(hello["rails"])) - 1 if hello else 0

@@ -35,7 +35,7 @@ VIRTUAL = {
 }
 
 
-SWITCH = "switch of the drive's power: usb:HUB.PORT, slot:NAME, scpi:RESOURCE (host/docs/meters.md)"
+SWITCH = "switch of the drive's power: usb:HUB.PORT, slot:NAME, scpi:RESOURCE (host/docs/use/meters.md)"
 
 
 class Switched(argparse.Action):

@@ -122,7 +122,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="power meter of the drive, without a switch: hwmon:FOLDER or iio:FOLDER of the kernel's sensors,"
         " scpi:RESOURCE, joulescope:SERIAL, ppk2:SERIAL or powenetics:PORT of an instrument, drive: for the drive's own"
-        " report, pico:PORT of our board; a second one is compared with the first (host/docs/meters.md)",
+        " report, pico:PORT of our board; a second one is compared with the first (host/docs/use/meters.md)",
     )
     safety = parser.add_argument_group("safety")
     add_dry_run(safety, "print the run's steps, bytes written and duration; touch nothing")

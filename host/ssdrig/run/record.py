@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--drive", metavar="DRIVE", help="serial or /dev/disk/by-id path (./ssdrig drives lists them); may be in use")
     add("--virtual", metavar="PRESET", help="a SIMULATED drive instead; COMMAND finds its URI in $SSDRIG_TARGET")
     add("--rig", metavar="PORT", help=f"{RIG} (default: no power measurement)")
-    add("--meter", metavar="URL", help="another meter of its power, as of `run` (host/docs/meters.md)")
+    add("--meter", metavar="URL", help="another meter of its power, as of `run` (host/docs/use/meters.md)")
     add("--bmc", metavar="URL", help=options.BMC_POWER)
     add(
         "--time",

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--drive-faults",
         metavar="JSON",
-        help='faults at a loss of power, such as {"lying_flush": 1} (docs: virtual.md)',
+        help='faults at a loss of power, such as {"lying_flush": 1} (host/docs/use/virtual.md)',
     )
     add("--state", metavar="FILE", help="start from this snapshot (see precondition)")
     add("--kept", metavar="DIR", help="start from the drive that a run has kept there (RUN/drive)")

@@ -125,7 +125,7 @@ def parse(text: str, place: str) -> File:
         raise UsageError(f"only {listed(sorted(HEAD), 'and')} in {place}", unknown[0], do_you_mean(unknown[0], HEAD))
     rows = document_.get("limit")
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise UsageError(f"at least one [[limit]] in {place}", "none", "see host/docs/check.md")
+        raise UsageError(f"at least one [[limit]] in {place}", "none", "see host/docs/use/check.md")
     title, source = document_.get("title", ""), document_.get("source", "")
     if not isinstance(title, str) or not isinstance(source, str):
         raise UsageError(f"title and source of {place} as text", "another value", "put them in quotes")

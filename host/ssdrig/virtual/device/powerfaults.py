@@ -126,7 +126,7 @@ FAULTS = (
         {"within_ms": (50.0, 0.0, 1e6), "pages": (4, 1, 256)},
     ),
 )
-USE = 'write e.g. {"lying_flush": 1}; the table is in host/docs/virtual.md'
+USE = 'write e.g. {"lying_flush": 1}; the table is in host/docs/use/virtual.md'
 BY_NAME = {fault.name: fault for fault in FAULTS}
 SEED = "seed"
 
