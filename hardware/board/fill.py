@@ -64,15 +64,15 @@ def poured(text):
     }
 
 
-def kept():
+def filled():
     """{name of a zone: [[(x, y)]]}: the pours of the board as it lies here."""
-    found = {}
+    by_zone = {}
     for block in (FOLDER / f"{NAME}.kicad_pcb").read_text().split("\n(zone ")[1:]:
         polygons = [re.findall(r"\(xy (\S+) ([^\s)]+)\)", polygon) for polygon in block.split("(filled_polygon ")[1:]]
-        found[re.search(r'\(name "([^"]*)"\)', block)[1]] = [
+        by_zone[re.search(r'\(name "([^"]*)"\)', block)[1]] = [
             [(float(x), float(y)) for x, y in polygon] for polygon in polygons
         ]
-    return found
+    return by_zone
 
 
 def rule_check(folder):

@@ -129,7 +129,7 @@ def cells(mask, where=(slice(None), slice(None))):
 def terminals(ground):
     """{net: [set of nodes]}: what is to be joined. Pads in one pour are one."""
     named = lambda net: net if net in POWER else "/" + net
-    pours, lands, found = defaultdict(list), defaultdict(list), {}
+    pours, lands, groups_of_net = defaultdict(list), defaultdict(list), {}
     for net, layer, points in place.pours():
         if layer in SIDES:
             pours[named(net)].append((points, SIDES.index(layer)))
@@ -151,16 +151,16 @@ def terminals(ground):
                 groups.remove(other)
                 nodes, keys = nodes | other[0], keys | other[1]
             groups.append((nodes, keys))
-        found[net] = [nodes for nodes, keys in groups if not keys & {"plane", "pour"}]
+        groups_of_net[net] = [nodes for nodes, keys in groups if not keys & {"plane", "pour"}]
         if pours[net]:
-            found[net].append(
+            groups_of_net[net].append(
                 {
                     int(c) + side * CELLS
                     for points, side in pours[net]
                     for c in cells(near_polygon(points, -0.3) & (ground.track[side] == ground.numbers[net]))
                 }
             )
-    return found
+    return groups_of_net
 
 
 def sides_of(land):

@@ -54,12 +54,12 @@ def net_name(part, number):
 
 def lands():
     """Every pad on the board, with KiCad's net names."""
-    found = []
+    shapes = []
     for ref, (x, y, angle) in place.places().items():
         for pad in footprints.footprint(PARTS[ref]).pads:
             dx, dy = place.turned(pad.x, pad.y, angle)
             size = (pad.height, pad.width) if angle % 180 else (pad.width, pad.height)
-            found.append(
+            shapes.append(
                 Land(
                     ref,
                     pad.number,
@@ -74,18 +74,20 @@ def lands():
     for ref, (x, y) in place.MECHANICAL.items():
         pad = footprints.mechanical(ref).pads[0]
         room = pad.width + (1.0 if pad.kind == SMD else 0)  # nothing comes near a mark
-        found.append(Land(ref, "", "", pad.kind, x, y, room, room, pad.drill))
-    return found
+        shapes.append(Land(ref, "", "", pad.kind, x, y, room, room, pad.drill))
+    return shapes
 
 
 def tracks():
     """[(KiCad's net name, layer or "via", width, points)]: by hand (place.py) and routed (tracks.csv)."""
-    found = [(net if net in POWER else "/" + net, layer, width, points) for net, layer, width, points in place.tracks()]
+    tracks_ = [
+        (net if net in POWER else "/" + net, layer, width, points) for net, layer, width, points in place.tracks()
+    ]
     with open(FOLDER / "tracks.csv", newline="") as file:
         for row in csv.DictReader(file):
             points = [tuple(map(float, word.split(","))) for word in row["points"].split()]
-            found.append((row["net"], row["layer"], float(row["width"]), points))
-    return found
+            tracks_.append((row["net"], row["layer"], float(row["width"]), points))
+    return tracks_
 
 
 @functools.cache
@@ -230,16 +232,16 @@ def tie_texts(shape, words):
     if not shape.ties:
         return []
     at = {pad.number: pad for pad in shape.pads}
-    found = ["(net_tie_pad_groups " + " ".join(quoted(", ".join(pair)) for pair in shape.ties) + ")"]
+    texts = ["(net_tie_pad_groups " + " ".join(quoted(", ".join(pair)) for pair in shape.ties) + ")"]
     for one, other in shape.ties:
         a, b = at[one], at[other]
         row = [pad.x for pad in shape.pads if pad.y == a.y]
         for layer, x0, x1, half in (("F.Cu", a.x, b.x, 0.2), ("F.Mask", min(row), max(row), a.height / 2 + 0.05)):
-            found.append(
+            texts.append(
                 f"(fp_rect (start {x0:g} {a.y - half:g}) (end {x1:g} {a.y + half:g}) (stroke (width 0) (type solid))"
                 f" (fill yes) (layer {quoted(layer)}) (uuid {ident(*words, 'tie', layer, one)}))"
             )
-    return found
+    return texts
 
 
 def points_text(points):
@@ -267,7 +269,7 @@ def zones(fills):
         zone("ground plane", "GND", "In1.Cu", board, 0, "", fills),
         zone("supply plane", place.SUPPLY_PLANE, "In2.Cu", board, 0, "", fills),
     ]
-    found = [
+    zones_ = [
         zone("ground front", "GND", "F.Cu", board, 0, " no", fills),
         *(inner if place.LAYERS == 4 else []),
         zone("ground back", "GND", "B.Cu", board, 0, " no", fills),
@@ -275,41 +277,41 @@ def zones(fills):
     counted = {}
     for net, layer, points in place.pours():
         counted[net] = counted.get(net, 0) + 1
-        found.append(
+        zones_.append(
             zone(f"{net} {counted[net]}", net if net in POWER else "/" + net, layer, points, 1, " yes", fills, 0.25)
         )
-    return found + [void(f"void {i + 1}", layer, points) for i, (layer, points) in enumerate(place.VOIDS)]
+    return zones_ + [void(f"void {i + 1}", layer, points) for i, (layer, points) in enumerate(place.VOIDS)]
 
 
 def void(name, layer, points):
     """An area where nothing is poured."""
-    kept = "".join(f" ({what} allowed)" for what in ("tracks", "vias", "pads", "footprints"))
+    exceptions = "".join(f" ({what} allowed)" for what in ("tracks", "vias", "pads", "footprints"))
     return (
         f'(zone (net 0) (net_name "") (layer {quoted(layer)}) (uuid {ident("zone", name)}) (name {quoted(name)})'
         " (hatch edge 0.5) (connect_pads (clearance 0)) (min_thickness 0.2) (filled_areas_thickness no)"
-        f" (keepout{kept} (copperpour not_allowed)) (fill (thermal_gap 0.3) (thermal_bridge_width 0.5))\n"
+        f" (keepout{exceptions} (copperpour not_allowed)) (fill (thermal_gap 0.3) (thermal_bridge_width 0.5))\n"
         f"(polygon (pts {points_text(points)})))"
     )
 
 
 def graphics():
     corners = place.OUTLINE
-    found = [
+    shapes = [
         f"(gr_line (start {a[0]:g} {a[1]:g}) (end {b[0]:g} {b[1]:g}) (stroke (width 0.1) (type solid)) (layer"
         f" Edge.Cuts) (uuid {ident('edge', a, b)}))"
         for a, b in zip(corners, corners[1:] + corners[:1])
     ]
     for x, y, size, angle, text in silk.TEXTS:
-        found.append(
+        shapes.append(
             f"(gr_text {quoted(text)} (at {x:g} {y:g} {angle:g}) (layer F.SilkS) (uuid {ident('text', text, x, y)})"
             f" {text_effects(size)})"
         )
     x, y, size, _ = place.ETCHED
-    found.append(
+    shapes.append(
         f"(gr_text {quoted(f'{circuit.ETCHED} {circuit.REVISION}')} (at {x:g} {y:g} 0) (layer F.Cu)"
         f" (uuid {ident('etched')}) {text_effects(size)})"
     )
-    return found
+    return shapes
 
 
 def stackup():
@@ -325,19 +327,19 @@ def stackup():
 
 
 def copper():
-    numbers, found = net_numbers(), []
+    numbers, items = net_numbers(), []
     for i, (net, layer, width, points) in enumerate(tracks()):
         tail = f"(net {numbers[net]}) (uuid {{}}))"
         if layer == "via":
             ((x, y),) = points
-            found.append(
+            items.append(
                 f"(via (at {x:g} {y:g}) (size {width:g}) (drill {place.DRILL_mm}) (layers F.Cu B.Cu) "
                 + tail.format(ident("via", i))
             )
         for j, ((x0, y0), (x1, y1)) in enumerate(zip(points, points[1:])):
             start = f"(segment (start {x0:g} {y0:g}) (end {x1:g} {y1:g}) (width {width:g}) (layer {quoted(layer)}) "
-            found.append(start + tail.format(ident("track", i, j)))
-    return found
+            items.append(start + tail.format(ident("track", i, j)))
+    return items
 
 
 @functools.cache  # some 1.5 s

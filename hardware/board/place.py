@@ -197,13 +197,13 @@ def in_block(n, x, y, angle=0):
 @functools.cache
 def places():
     """{reference: (x, y, angle)} of every part."""
-    found = dict(COMMON)
+    placed = dict(COMMON)
     for n in range(4):
         for name, place in BLOCK.items():
-            found[f"{name[0]}{n + 1}{name[1:]}"] = in_block(n, *place)
+            placed[f"{name[0]}{n + 1}{name[1:]}"] = in_block(n, *place)
         for ref, place in HEAD.get(n, {}).items():
-            found[ref] = in_block(n, *place)
-    return found
+            placed[ref] = in_block(n, *place)
+    return placed
 
 
 def box(x0, y0, x1, y1):
@@ -399,21 +399,21 @@ BOARD_TRACKS = [
 
 def pours():
     """[(net, layer, points)]."""
-    found = [(net, "F.Cu", points) for net, points in BOARD_POURS] + [
+    polygons = [(net, "F.Cu", points) for net, points in BOARD_POURS] + [
         (net, "B.Cu", points) for net, points in BACK_POURS
     ]
     for n in range(4):
         for net, points in BLOCK_POURS + (TERMINAL_POURS if n in (0, 3) else []):
-            found.append((net.format(n=n), "F.Cu", [in_block(n, x, y)[:2] for x, y in points]))
-    return found
+            polygons.append((net.format(n=n), "F.Cu", [in_block(n, x, y)[:2] for x, y in points]))
+    return polygons
 
 
 def tracks():
     """[(net, layer or "via", width, points)] drawn by hand."""
-    found = list(BOARD_TRACKS)
+    tracks_ = list(BOARD_TRACKS)
     for n in range(4):
-        found += [
+        tracks_ += [
             (net.format(n=n), layer, width, [in_block(n, x, y)[:2] for x, y in points])
             for net, layer, width, points in BLOCK_TRACKS
         ]
-    return found
+    return tracks_

@@ -64,15 +64,15 @@ class NotReleased(Exception):
 
 def stale():
     """Files that their sources would make otherwise."""
-    made = draw.files() | layout.library() | {f"{NAME}.kicad_pcb": layout.board(fill.kept())}
-    found = [name for name, text in made.items() if (FOLDER / name).read_text() != text]
+    made = draw.files() | layout.library() | {f"{NAME}.kicad_pcb": layout.board(fill.filled())}
+    outdated = [name for name, text in made.items() if (FOLDER / name).read_text() != text]
     source = {}
     for part in circuit.PARTS:
         for pin, net in part.nets.items():
             if net and not part.ref.startswith("#"):
                 source.setdefault(net, set()).add((part.ref, pin))
     same = export.connections((FOLDER / f"{NAME}.net").read_text()) == source
-    return found + ([] if same else [f"{NAME}.net"])
+    return outdated + ([] if same else [f"{NAME}.net"])
 
 
 def ran(*arguments):
@@ -125,13 +125,13 @@ def gerbers(project, out):
                 archive.writestr(zipfile.ZipInfo(path.name, THEN), path.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def job(told, folder):
+def job(settings, folder):
     """The job file with the layers that the gerbers in `folder` name themselves by: KiCad 9 numbers them L1, L5, L7,
     L4. The finish is the order's, not the file's."""
-    told.get("GeneralSpecs", {}).pop("Finish", None)
-    for row in told["FilesAttributes"]:
+    settings.get("GeneralSpecs", {}).pop("Finish", None)
+    for row in settings["FilesAttributes"]:
         (row["FileFunction"],) = re.findall(r"TF\.FileFunction,([^*]+)\*", (folder / row["Path"]).read_text())
-    return told
+    return settings
 
 
 def placement(project, out):
@@ -162,7 +162,7 @@ BASES = ("listed", "decoded", "memory", "drawing")  # how a part's number is kno
 def lacking(rows):
     """[(item, what it lacks)] of rows that nobody can order by: the manufacturer's number is the order number. What the
     machine places needs one that a list has, or that the maker's ordering code gives."""
-    found = []
+    gaps = []
     for row in rows:
         refs = row["references"].split()
         placed = refs and machine_places(refs[0])
@@ -178,8 +178,8 @@ def lacking(rows):
         wrong += ["unit_usd"] if not re.fullmatch(r"\d+\.\d\d", row["unit_usd"]) or not float(row["unit_usd"]) else []
         counted = row["quantity"] == str(len(refs)) if refs else re.fullmatch(r"[1-9]\d*", row["quantity"])
         wrong += [] if counted else ["quantity"]
-        found += [(row["item"], name) for name in wrong]
-    return found
+        gaps += [(row["item"], name) for name in wrong]
+    return gaps
 
 
 # as PCBWay's template has them; Eurocircuits and others that go by the manufacturer's number read the same
@@ -298,11 +298,11 @@ def step(project, out):
 
 def tied():
     """{net: the net that a strip of copper joins it to, until somebody cuts it}, with KiCad's names."""
-    found = {}
+    by_net = {}
     for ref, part in layout.PARTS.items():
         for one, other in shape_of(ref).ties:
-            found[layout.net_name(part, other)] = layout.net_name(part, one)
-    return found
+            by_net[layout.net_name(part, other)] = layout.net_name(part, one)
+    return by_net
 
 
 def netlist_for_the_test(project, out):
@@ -366,10 +366,10 @@ def left_of(out):
     """Folders that killed releases have left in `out`. Raises NotReleased where anything else is there."""
     if not os.path.lexists(out):
         return []
-    found = list(out.iterdir()) if out.is_dir() else [out]
-    if not all(path.name.startswith(HALF) for path in found):
+    files = list(out.iterdir()) if out.is_dir() else [out]
+    if not all(path.name.startswith(HALF) for path in files):
         raise NotReleased(f"expected an empty folder, or none, at {out}; do: give another one by --out")
-    return found
+    return files
 
 
 @contextlib.contextmanager
@@ -403,8 +403,8 @@ def release(out, say=print):
         do = "python hardware/board/draw.py, fill.py, export.py"
         raise NotReleased(f"not as their sources make them: {', '.join(stale())}; do: {do}")
     if wrong := lacking(bill()):
-        told = ", ".join(f"{item}: {name}" for item, name in wrong)
-        raise NotReleased(f"without a number to order by, or a dated price: {told}; do: complete bom.csv")
+        missing = ", ".join(f"{item}: {name}" for item, name in wrong)
+        raise NotReleased(f"without a number to order by, or a dated price: {missing}; do: complete bom.csv")
     with half_made(out) as made, tempfile.TemporaryDirectory() as temporary:
         project = Path(temporary) / "project"
         project.mkdir()

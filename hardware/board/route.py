@@ -62,17 +62,17 @@ def walk(open_track, open_via, cost, via_cost, sources, target, window, plane, c
         if done[node]:
             continue
         done[node] = True
-        here, cell = best[node], node % cells
+        so_far, cell = best[node], node % cells
         for dy in range(-1, 2):
             for dx in range(-1, 2):
                 other = node + dx + dy * columns
                 if (dx or dy) and open_track[other]:
-                    price = here + (1.0 if dx == 0 or dy == 0 else 1.4142) * cost[other]
+                    price = so_far + (1.0 if dx == 0 or dy == 0 else 1.4142) * cost[other]
                     if price < best[other]:
                         best[other], back[other] = price, node
                         heapq.heappush(queue, (price + ahead(other, cells, columns, window, plane), other))
         if open_via[cell]:
-            price = here + VIA_COST * via_cost[cell]
+            price = so_far + VIA_COST * via_cost[cell]
             if plane:
                 heapq.heappush(queue, (price, -2 - node))
             else:

@@ -106,17 +106,17 @@ def plus(pad):
 
 def circles(shape):
     """[(x, y, radius)]: the outline of a round body, a dot at pin 1 where turning the part matters."""
-    found = [(0, 0, shape.body[2] + 0.1)] if shape.name == "CP_Radial_10" else []
+    circles_ = [(0, 0, shape.body[2] + 0.1)] if shape.name == "CP_Radial_10" else []
     if shape.bare or shape.name == "M2_Socket":
-        return found
+        return circles_
     numbers = {pad.number for pad in shape.pads}
     if len(numbers) >= 5 or shape.name in ("SOD-123", "SMA", "SMB", "LED_0603", "SOT-89"):
         first = shape.pads[0]
         if shape.name in ("SMA", "SMB"):
-            found.append((first.x, round(first.y - first.height / 2 - 0.5, 3), 0.15))
+            circles_.append((first.x, round(first.y - first.height / 2 - 0.5, 3), 0.15))
         elif shape.pads[0].kind == footprints.SMD:
-            found.append((round(first.x - first.width / 2 - 0.45, 3), first.y, 0.15))
-    return found
+            circles_.append((round(first.x - first.width / 2 - 0.45, 3), first.y, 0.15))
+    return circles_
 
 
 def overlapping(areas, boxes):
@@ -136,7 +136,7 @@ def text_box(x, y, angle, size, text):
 
 def printed(shape, x, y, angle):
     """Boxes of a part's own print on the board."""
-    found = [
+    items = [
         (x + r * math.cos(t) - 0.4, y + r * math.sin(t) - 0.4, x + r * math.cos(t) + 0.4, y + r * math.sin(t) + 0.4)
         for _, _, r in circles(shape)
         if r > 1
@@ -147,8 +147,8 @@ def printed(shape, x, y, angle):
         *((cx - r, cy - r, cx + r, cy + r) for cx, cy, r in circles(shape) if r < 1),
     ]:
         (ax, ay), (bx, by) = place.turned(x0, y0, angle), place.turned(x1, y1, angle)
-        found.append((x + min(ax, bx) - 0.2, y + min(ay, by) - 0.2, x + max(ax, bx) + 0.2, y + max(ay, by) + 0.2))
-    return found
+        items.append((x + min(ax, bx) - 0.2, y + min(ay, by) - 0.2, x + max(ax, bx) + 0.2, y + max(ay, by) + 0.2))
+    return items
 
 
 def name_of(part):
@@ -169,17 +169,17 @@ def labels(parts, places, lands, tracks):
     taken += [*(text_box(x, y, angle, size, text) for x, y, size, angle, text in TEXTS), *place.OFF_BOARD]
     order = sorted(places, key=lambda ref: parts[ref].symbol != "TestPoint")  # a person looks for these, probe in hand
     for _ in range(TRIES):
-        found = put(order, parts, places, shapes, taken, holes)
-        without = [ref for ref in order if not found[ref].size]
+        texts = put(order, parts, places, shapes, taken, holes)
+        without = [ref for ref in order if not texts[ref].size]
         if not without:
             break
         order = without + [ref for ref in order if ref not in without]  # they choose first
-    return found
+    return texts
 
 
 def put(order, parts, places, shapes, taken, holes):
     """{reference: Label} of the parts in this order; what has a place takes it from the next ones."""
-    found = {}
+    placed = {}
     boxes = np.array(taken + [(0, 0, 0, 0)] * len(order))  # what is taken, with room for what comes
     count, holes = len(taken), np.array(holes).reshape(-1, 4)
     for ref in order:
@@ -201,10 +201,10 @@ def put(order, parts, places, shapes, taken, holes):
         free = inside & ~overlapping(areas, boxes[:count])
         off_vias = free & ~overlapping(areas, holes)
         fit = np.flatnonzero(off_vias if off_vias.any() else free)  # on a via only if need be
-        found[ref] = Label(0, 0, 0, 0)
+        placed[ref] = Label(0, 0, 0, 0)
         if len(fit):
             lx, ly, turn = spots[fit[0]]
-            found[ref] = Label(round(lx, 3), round(ly, 3), turn, REFERENCE_mm)
+            placed[ref] = Label(round(lx, 3), round(ly, 3), turn, REFERENCE_mm)
             boxes[count] = areas[fit[0]]
             count += 1
-    return found
+    return placed

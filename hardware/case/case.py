@@ -62,23 +62,23 @@ USB_MIDDLE = 8.5 + 2.5 + 1.0 + USB[1] / 2  # above the board: socket, header's c
 
 def openings():
     """Every Opening: cables through the walls, headers, fuses, lamps and heat through the lid."""
-    found = []
+    holes = []
     for ref, side in (("J3", "left"), ("J4", "right")):
         _, y0, _, y1 = outline(ref)
-        found.append(Opening(ref, side, y0 - ROOM, y1 + ROOM, TOP, TOP + models.HEIGHT_mm[shape_name(ref)] + ROOM))
+        holes.append(Opening(ref, side, y0 - ROOM, y1 + ROOM, TOP, TOP + models.HEIGHT_mm[shape_name(ref)] + ROOM))
     for ref, side in (("J1", "upper"), ("J2", "lower")):
         x0, _, x1, _ = outline(ref)
-        found.append(Opening(ref, side, x0 - ROOM, x1 + ROOM, TOP, UNDER_LID + 1))  # open: a cable has its connector
+        holes.append(Opening(ref, side, x0 - ROOM, x1 + ROOM, TOP, UNDER_LID + 1))  # open: a cable has its connector
     x, z = place.PICO[0], TOP + USB_MIDDLE
     wide, high = (half / 2 for half in USB_PLUG)
-    found.append(Opening("USB", "upper", x - wide, x + wide, z - high, z + high))
+    holes.append(Opening("USB", "upper", x - wide, x + wide, z - high, z + high))
     for ref in ("J5", "J6", "J7", "J8", "J9", "F201", "F301"):
         x0, y0, x1, y1 = outline(ref)
-        found.append(Opening(ref, "lid", x0 - ROOM, x1 + ROOM, y0 - ROOM, y1 + ROOM))
+        holes.append(Opening(ref, "lid", x0 - ROOM, x1 + ROOM, y0 - ROOM, y1 + ROOM))
     for ref in ("R108", "R208", "R308", "R408"):  # the crowbars' heat
         x0, y0, x1, y1 = outline(ref)
-        found.append(Opening(ref, "lid", x0 - ROOM, x1 + ROOM, y0 - ROOM, y1 + ROOM))
-    return found
+        holes.append(Opening(ref, "lid", x0 - ROOM, x1 + ROOM, y0 - ROOM, y1 + ROOM))
+    return holes
 
 
 def lamps():

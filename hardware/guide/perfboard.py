@@ -98,10 +98,10 @@ def turned(hole):
 
 def split(hole):
     """(column or rail, row) of a hole. Raises ValueError for one that the board has not."""
-    found = re.fullmatch(r"([a-j]|[-+][LR])(\d+)", hole)
-    if not found or not 1 <= int(found[2]) <= ROWS:
+    match = re.fullmatch(r"([a-j]|[-+][LR])(\d+)", hole)
+    if not match or not 1 <= int(match[2]) <= ROWS:
         raise ValueError(f"expected a hole of the board, a1 to j{ROWS} or of a rail; seen {hole}; do: correct the plan")
-    return found[1], int(found[2])
+    return match[1], int(match[2])
 
 
 def at(hole):
@@ -124,18 +124,18 @@ def name(part, k):
 @functools.cache
 def legs():
     """Every Leg that goes into a hole, as a tuple."""
-    found = []
+    legs_ = []
     for k in (0, 1):
         own = {ref: pins if k == 0 else {p: turned(h) for p, h in pins.items()} for ref, pins in LEFT.items()}
         for ref, pins in (own | TO_IC[k]).items():
-            found += [Leg(name(ref, k), pin, hole) for pin, hole in pins.items()]
+            legs_ += [Leg(name(ref, k), pin, hole) for pin, hole in pins.items()]
         for pole, hole in TERMINALS.items():
-            found.append(Leg(name("T", k), pole, hole if k == 0 else turned(hole)))
-        found += [Leg(name("wire", k), net, hole) for net, hole in OUT[k].items()]
-    found += [Leg(IC, str(i + 1), f"e{13 + i}") for i in range(7)] + [
+            legs_.append(Leg(name("T", k), pole, hole if k == 0 else turned(hole)))
+        legs_ += [Leg(name("wire", k), net, hole) for net, hole in OUT[k].items()]
+    legs_ += [Leg(IC, str(i + 1), f"e{13 + i}") for i in range(7)] + [
         Leg(IC, str(14 - i), f"f{13 + i}") for i in range(7)
     ]
-    return (*found, *(Leg("C1", pin, hole) for pin, hole in DECOUPLING.items()))
+    return (*legs_, *(Leg("C1", pin, hole) for pin, hole in DECOUPLING.items()))
 
 
 def thin_wires():
@@ -160,29 +160,29 @@ def of_switch(net, n, k):
 def wanted():
     """{(part, pin): net} of both switches, from the board's circuit."""
     parts = {part.ref: part for part in circuit.PARTS}
-    found = {}
+    pins = {}
     for k, n in enumerate(FROM):
         for ref in (*LEFT, *TO_IC[k]):
             for pin, net in parts[f"{ref[0]}{n + 1}{ref[1:]}"].nets.items():
-                found[name(ref, k), pin] = of_switch(net, n, k)
+                pins[name(ref, k), pin] = of_switch(net, n, k)
         for pole, net in (("SW", f"SW{k}"), ("GND", "GND"), ("RAIL_IN", f"RAIL{k}_IN")):
-            found[name("T", k), pole] = net
+            pins[name("T", k), pole] = net
         for wire in OUT[k]:
-            found[name("wire", k), wire] = wire if wire in ("3V3", "GND") else f"{wire}{k}"
+            pins[name("wire", k), wire] = wire if wire in ("3V3", "GND") else f"{wire}{k}"
     gates = common.schmitt(IC, 0, 0, 0).nets  # the first half serves switch 0, the second switch 1
-    found |= {(IC, pin): {"+3V3": "3V3"}.get(net, net) for pin, net in gates.items()}
-    return found | {("C1", "1"): "3V3", ("C1", "2"): "GND"}
+    pins |= {(IC, pin): {"+3V3": "3V3"}.get(net, net) for pin, net in gates.items()}
+    return pins | {("C1", "1"): "3V3", ("C1", "2"): "GND"}
 
 
 def faults(placed, thin, thick, nets):
     """What keeps a plan from being the circuit `nets`: a list of sentences, empty when it is. placed: [Leg], thin,
     thick: [(hole, hole)]."""
-    found, used = [], {}
+    faults_, used = [], {}
     for what, hole in [(f"{leg.ref}.{leg.pin}", leg.hole) for leg in placed] + [
         (f"wire {a}-{b}", hole) for a, b in thin for hole in (a, b)
     ]:
         if hole in used:
-            found.append(f"{hole} has both {used[hole]} and {what}")
+            faults_.append(f"{hole} has both {used[hole]} and {what}")
         used[hole] = what
     joined: dict[str, str] = {}
 
@@ -194,17 +194,17 @@ def faults(placed, thin, thick, nets):
     for a, b in [*thin, *thick]:
         joined[root(strip(a))] = root(strip(b))
     for a, b in thick:
-        found += [f"the thick wire {a}-{b} has no leg at {h}" for h in (a, b) if h not in used]
+        faults_ += [f"the thick wire {a}-{b} has no leg at {h}" for h in (a, b) if h not in used]
     places = {(leg.ref, leg.pin): root(strip(leg.hole)) for leg in placed}
-    found += [f"{ref}.{pin} is not placed" for ref, pin in sorted(nets.keys() - places.keys())]
-    found += [f"{ref}.{pin} is in no net" for ref, pin in sorted(places.keys() - nets.keys())]
+    faults_ += [f"{ref}.{pin} is not placed" for ref, pin in sorted(nets.keys() - places.keys())]
+    faults_ += [f"{ref}.{pin} is in no net" for ref, pin in sorted(places.keys() - nets.keys())]
     of_net, of_place = {}, {}
     for leg in sorted(nets.keys() & places.keys()):
         of_net.setdefault(nets[leg], set()).add(places[leg])
         of_place.setdefault(places[leg], set()).add(nets[leg])
-    found += [f"{net} is in {len(pieces)} pieces" for net, pieces in sorted(of_net.items()) if len(pieces) > 1]
-    found += [f"{' and '.join(sorted(both))} are joined" for both in of_place.values() if len(both) > 1]
-    return found
+    faults_ += [f"{net} is in {len(pieces)} pieces" for net, pieces in sorted(of_net.items()) if len(pieces) > 1]
+    faults_ += [f"{' and '.join(sorted(both))} are joined" for both in of_place.values() if len(both) > 1]
+    return faults_
 
 
 # steps of 2.54 mm that the legs of a part may be apart: (least, most); a resistor stands or lies, a film or
@@ -218,24 +218,24 @@ BODY |= {"Q04": (0.7, 1.5), "U1": (1.7, 3.8), "C1": (0.5, 1.0)}
 @functools.cache
 def bodies():
     """{part: (x0, y0, x1, y1)} of what needs room."""
-    found = {}
+    boxes = {}
     for ref in {leg.ref for leg in legs()}:
         kind = ref.split("/")[0]
         if kind in BODY:
             places = [at(leg.hole) for leg in legs() if leg.ref == ref]
             x, y = (sum(p[i] for p in places) / len(places) for i in (0, 1))
             w, h = BODY[kind]
-            found[ref] = (x - w, y - h, x + w, y + h)
-    return found
+            boxes[ref] = (x - w, y - h, x + w, y + h)
+    return boxes
 
 
 def clashes():
     """Parts that need one another's room, legs that are too far apart for their part, legs under another's body."""
-    found, boxes = [], bodies()
+    conflicts, boxes = [], bodies()
     for i, (one, a) in enumerate(sorted(boxes.items())):
         for other, b in sorted(boxes.items())[i + 1 :]:
             if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]:
-                found.append(f"{one} and {other} need one room")
+                conflicts.append(f"{one} and {other} need one room")
     for ref in {leg.ref for leg in legs()}:
         kind, places = ref.split("/")[0], [at(leg.hole) for leg in legs() if leg.ref == ref]
         if kind[0] in REACH and kind != "C01" and len(places) == 2:
@@ -243,11 +243,11 @@ def clashes():
             apart = ((x0 - x1) ** 2 + (y0 - y1) ** 2) ** 0.5
             low, high = REACH[kind[0]]
             if not low <= apart <= high:
-                found.append(f"the legs of {ref} are {apart:.1f} steps apart")
+                conflicts.append(f"the legs of {ref} are {apart:.1f} steps apart")
     ends = [(leg.ref, leg.hole) for leg in legs()] + [("a wire", hole) for wire in thin_wires() for hole in wire]
     for ref, hole in ends:
         x, y = at(hole)
         for other, (x0, y0, x1, y1) in boxes.items():
             if other != ref and x0 < x < x1 and y0 < y < y1:
-                found.append(f"{ref} in {hole} is under {other}")
-    return found
+                conflicts.append(f"{ref} in {hole} is under {other}")
+    return conflicts

@@ -226,12 +226,12 @@ def figures():
     return {"2-D field": flat(), "closed form": closed(), **meshes}
 
 
-def markdown(found):
+def markdown(figures):
     """The table of README.md."""
     cell = lambda value: "-" if value is None else f"{value:.4g}"
-    lines = [f"| of the pair | {' | '.join(found)} |", "|---|" + "---|" * len(found)]
-    for name in found["2-D field"]:
-        lines.append(f"| {name} | {' | '.join(cell(of.get(name)) for of in found.values())} |")
+    lines = [f"| of the pair | {' | '.join(figures)} |", "|---|" + "---|" * len(figures)]
+    for name in figures["2-D field"]:
+        lines.append(f"| {name} | {' | '.join(cell(of.get(name)) for of in figures.values())} |")
     return "\n".join(lines)
 
 

@@ -325,14 +325,14 @@ def figures():
 
 def markdown():
     """The tables of README.md."""
-    found = figures()
+    pairs = figures()
     lines = ["| impedance by | Zdiff, Ohm |", "|---|---|"]
-    lines += [f"| {name} | {z:.1f} |" for name, z in found["Zdiff_Ohm"].items()]
+    lines += [f"| {name} | {z:.1f} |" for name, z in pairs["Zdiff_Ohm"].items()]
     heads = ("", "at GHz", "interposer, dB", "second socket, dB (assumed)", "return loss, dB", "eye")
     lines += ["", f"| {' | '.join((*heads, 'left for the main board, dB', 'inches'))} |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     dash = lambda value: "-" if value is None else f"{value:g}"
-    for row in found["generations"]:
+    for row in pairs["generations"]:
         cells = [
             row[name] for name in ("GHz", "interposer_dB", "socket_dB", "return_loss_dB", "eye", "left_dB", "left_inch")
         ]

@@ -108,8 +108,8 @@ def parts(text: str) -> list[tuple[str, list[str]]]:
     blocks = re.findall(
         r"^\.subckt (?:series_switch|crowbar_switch|line|fast_channel) .*?^\.ends", text, re.M | re.S
     ) or [text]
-    found = [m for block in blocks for m in LINE.finditer(block)]
-    return [(m[1], [m[2], m[3], m[4] or ""]) for m in found if not NOT_PARTS.match(m[1])]
+    matches = [m for block in blocks for m in LINE.finditer(block)]
+    return [(m[1], [m[2], m[3], m[4] or ""]) for m in matches if not NOT_PARTS.match(m[1])]
 
 
 def faults(rail: str = "sata_5v") -> list[Fault]:
@@ -137,14 +137,14 @@ def faulty(fault: Fault, text: str) -> str:
 
 def heated(fault: Fault | None) -> dict[str, str]:
     """{part: its power as an expression}: all but the faulty one, which is not there, or a wire."""
-    found = dict(FET_W)
+    watts = dict(FET_W)
     rig = (HERE / "rig.lib").read_text()
     blocks = {kind: re.search(rf"^\.subckt {name} .*?^\.ends", rig, re.M | re.S)[0] for kind, name in BLOCKS.items()}
     for inside, text in {**blocks, "": (HERE / "protection.lib").read_text()}.items():
         for name, _ in parts(text):
             if name[0] == "R" and name != "Rbarfuse":
-                found[name] = limits.heat(f"{inside}.{name}".removeprefix("."))
-    return {name: power for name, power in found.items() if not fault or name != fault.part}
+                watts[name] = limits.heat(f"{inside}.{name}".removeprefix("."))
+    return {name: power for name, power in watts.items() if not fault or name != fault.part}
 
 
 def rated_W(rail: str, part: str) -> float:
@@ -193,15 +193,15 @@ def row(fault: Fault | None, rail: str) -> dict:
     on = measured(fault, "drop", rail)
     cut = measured(fault, "fall", rail, p_load=min(1, v["peak_current"]) * volts)
     alone = measured(fault, "failsafe", rail)
-    each = [up, on, cut, alone]
-    worst = lambda name, of=each: max((m[name] for m in of if name in m), default=float("nan"))
+    studies = [up, on, cut, alone]
+    worst = lambda name, of=studies: max((m[name] for m in of if name in m), default=float("nan"))
     drive_V, residual_V = worst("f_max"), cut.get("f_end", float("nan"))
-    heat = {name: max(m["heat"][name] for m in each if name in m.get("heat", {})) for name in heated(fault)}
+    heat = {name: max(m["heat"][name] for m in studies if name in m.get("heat", {})) for name in heated(fault)}
     bar_W = max((m["heat"]["Rcrowbar"] for m in (up, on, alone) if "Rcrowbar" in m.get("heat", {})), default=0.0)
     hottest = max(heat, key=lambda name: heat[name] / rated_W(rail, name))
     supply_A = worst("f_supply", [up, cut, alone])
     melts = worst("f_melt") > v["fuse_i2t"]
-    pins = sorted({what for m in each for what in m.get("beyond", [])})
+    pins = sorted({what for m in studies for what in m.get("beyond", [])})
     does, seen_by = [], []
     if drive_V > 1.1 * volts:
         does.append("over")
@@ -274,8 +274,8 @@ def main(rails: list[str]) -> int:
         print(f"expected rails of {', '.join(RAILS)}; seen {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
     made = list(table(tuple(rails) or RAILS))
-    kept = [one for one in committed() if rails and one["rail"] not in rails]
-    rows = sorted([*kept, *made], key=lambda one: RAILS.index(one["rail"]))
+    rest = [one for one in committed() if rails and one["rail"] not in rails]
+    rows = sorted([*rest, *made], key=lambda one: RAILS.index(one["rail"]))
     with open(HERE / "faults.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()

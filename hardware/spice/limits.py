@@ -97,9 +97,9 @@ class Beyond(NamedTuple):
     value: float
 
     def __str__(self) -> str:
-        here = f"{self.study} {self.rail} {self.corner}".strip() or "at rest"
+        place = f"{self.study} {self.rail} {self.corner}".strip() or "at rest"
         of = self.limit
-        return f"{here}: {of.part} {of.what} {self.value:.4g} {of.unit}, limit {of.low:g} to {of.high:g}"
+        return f"{place}: {of.part} {of.what} {self.value:.4g} {of.unit}, limit {of.low:g} to {of.high:g}"
 
 
 def limits() -> list[Limit]:
@@ -145,9 +145,9 @@ def heat(name: str) -> str:
 
 def applies(seen: str, study: str, rail: str) -> str | None:
     """The expression of a row in this study of this rail; None where it is not for it."""
-    found = re.fullmatch(r"(!?)(\w+):(.*)", seen)
-    if found and found[2] in {*RAILS, *STUDIES}:
-        return found[3] if (found[2] in (study, rail)) != bool(found[1]) else None
+    match = re.fullmatch(r"(!?)(\w+):(.*)", seen)
+    if match and match[2] in {*RAILS, *STUDIES}:
+        return match[3] if (match[2] in (study, rail)) != bool(match[1]) else None
     return seen
 
 
@@ -204,11 +204,11 @@ def beyond(study: str, rail: str, corner: str = "middle", **changes: float) -> l
     # the supply's own 5 % is none of the rig's doing
     nominal = values["voltage"] / changes.get("voltage", values["voltage"])
     seen = [(limit, measures[name] / (nominal if "over nominal" in limit.what else 1)) for limit, name in limited]
-    found = [(limit, value) for limit, value in seen if not limit.low <= value <= limit.high]
-    passed = {limit.what for limit, _ in found}
+    excesses = [(limit, value) for limit, value in seen if not limit.low <= value <= limit.high]
+    passed = {limit.what for limit, _ in excesses}
     return [
         Beyond(limit, study, named, corner, value)
-        for limit, value in found
+        for limit, value in excesses
         if not (limit.what in ("IN+", "IN-", "VBUS") and f"{limit.what} current" not in passed)
         and not (
             limit.what == "voltage at a pad, above its supply"
@@ -238,22 +238,22 @@ def every() -> list[Beyond]:
     """Of every study, rail and corner."""
     cases = [
         (study, rail, corner, changes)
-        for study, each in STUDIES.items()
+        for study, change_sets in STUDIES.items()
         for rail in (*RAILS, *BREAKOUTS)
         for corner in CORNERS
-        for changes in each
+        for changes in change_sets
     ]
     with ThreadPoolExecutor(2) as pool:
-        found = pool.map(lambda case: beyond(*case[:3], **case[3]), cases)
-    return [*at_rest(), *(one for each in found for one in each)]
+        results = pool.map(lambda case: beyond(*case[:3], **case[3]), cases)
+    return [*at_rest(), *(one for excesses in results for one in excesses)]
 
 
 def main() -> int:
-    found = every()
-    for one in found:
+    excesses = every()
+    for one in excesses:
         print(one, "(explained)" if explained(one) else "")
-    open_ = len([one for one in found if not explained(one)])
-    print(f"{len(found)} beyond a limit, {open_} of them unexplained")
+    open_ = len([one for one in excesses if not explained(one)])
+    print(f"{len(excesses)} beyond a limit, {open_} of them unexplained")
     return open_ > 0
 
 

@@ -49,8 +49,8 @@ def netlist(study: str, rail: str, changes: dict[str, float | str]) -> tuple[str
         if name in params:
             params[name] = value
             continue
-        text, found = re.subn(rf"^(\.param\b.*?\b{name}=)(\S+)", rf"\g<1>{value}", text, flags=re.MULTILINE)
-        if found != 1:
+        text, count = re.subn(rf"^(\.param\b.*?\b{name}=)(\S+)", rf"\g<1>{value}", text, flags=re.MULTILINE)
+        if count != 1:
             raise KeyError(f"{name} is neither in values.csv for {rail} nor in a .param line of {study}.cir")
     return text, "".join(f".param {name}={value}\n" for name, value in params.items())
 
@@ -120,11 +120,11 @@ def ngspice(
             (place / "pulses.inc").write_text(pulses_source(text, values(rail) | changes))
         words = ["sh", "-c", f"ulimit -t {LIMIT_s}; exec ngspice -b {study}.cir"]
         done = subprocess.run(words, cwd=place, capture_output=True, text=True)
-        said = done.stdout + done.stderr
-        found = {name: float(value) for name, value in re.findall(r"^(\w+)\s+=\s+([-+.\deE]+)", said, re.M)}
-        if REACHED not in done.stdout.splitlines() or re.search(FAILED, said, re.M | re.I):
-            raise RuntimeError(f"ngspice could not run {study}.cir for {rail}:\n{said[-3000:]}")
-        return found, (place / "curves.txt").read_text().splitlines() if draw else []
+        output = done.stdout + done.stderr
+        measured = {name: float(value) for name, value in re.findall(r"^(\w+)\s+=\s+([-+.\deE]+)", output, re.M)}
+        if REACHED not in done.stdout.splitlines() or re.search(FAILED, output, re.M | re.I):
+            raise RuntimeError(f"ngspice could not run {study}.cir for {rail}:\n{output[-3000:]}")
+        return measured, (place / "curves.txt").read_text().splitlines() if draw else []
 
 
 def measured(
@@ -146,8 +146,8 @@ def run(
 ) -> tuple[dict[str, float], list[str], list[list[float]]]:
     """Run a study: (what measured() gives, names of the curves, rows of the curves; the first column is time in s, or
     the swept current in A). Raises as measured() does."""
-    found, lines = ngspice(study, rail, "", str, changes, draw=True)
-    return found, lines[0].split(), [[float(x) for x in line.split()] for line in lines[1:]]
+    figures, lines = ngspice(study, rail, "", str, changes, draw=True)
+    return figures, lines[0].split(), [[float(x) for x in line.split()] for line in lines[1:]]
 
 
 # ---- pictures
@@ -336,13 +336,13 @@ def figures(text: str) -> list[float | None]:
 
 def table_of(text: str, name: str) -> str:
     """A table between its markers. Raises ValueError unless there is one."""
-    found = re.findall(rf"<!-- {name} -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
-    if len(found) != 1:
+    tables = re.findall(rf"<!-- {name} -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
+    if len(tables) != 1:
         raise ValueError(
-            f"expected one marker of table {name} in README.md, seen {len(found)}; do: put <!-- {name} --> and <!-- end"
+            f"expected one marker of table {name} in README.md, seen {len(tables)}; do: put <!-- {name} --> and <!-- end"
             " --> there"
         )
-    return found[0]
+    return tables[0]
 
 
 def off(committed: list[float | None], made: list[float | None], part: float) -> int:

@@ -57,7 +57,8 @@ def with_part(text: str, name: str, part: str) -> str:
 def ready() -> str:
     """The questions of `ssdrig query`."""
     rows = [
-        f"| `{each.name}` | {cell(' '.join((each.title, each.more)).strip())} |" for each in query.all_of().values()
+        f"| `{question.name}` | {cell(' '.join((question.title, question.more)).strip())} |"
+        for question in query.all_of().values()
     ]
     return "\n".join(["| question | what it answers |", "|---|---|", *rows])
 
@@ -93,7 +94,7 @@ def described(parser: argparse.ArgumentParser, level: int = 2, help: str = "") -
     rows, below = [], []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            helps = {each.dest: each.help for each in action._choices_actions}
+            helps = {choice.dest: choice.help for choice in action._choices_actions}
             for name, child in action.choices.items():
                 below += described(child, level + 1, helps.get(name) or "")
         elif action.dest != "help" and action.help != argparse.SUPPRESS:
@@ -108,7 +109,7 @@ def described(parser: argparse.ArgumentParser, level: int = 2, help: str = "") -
 def commands() -> str:
     """reference/commands.md, from each command's parser."""
     rows = [(group, name) for group, names in GROUPS.items() for name in names if name in COMMANDS]
-    rows += [("", name) for name in COMMANDS if name not in {each for _, each in rows}]
+    rows += [("", name) for name in COMMANDS if name not in {listed for _, listed in rows}]
     names = "\n".join(f"| {group} | [`{name}`](#ssdrig-{name}) | {COMMANDS[name][1]} |" for group, name in rows)
     lines = [
         MADE,

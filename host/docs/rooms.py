@@ -20,11 +20,11 @@ Graph = Mapping[str, set[str]]
 
 def modules(root: Path = HOST) -> dict[str, Path]:
     """Dotted name -> file of every module of the package, without the chip models, which run on MicroPython."""
-    found = {}
+    files = {}
     for path in sorted(root.glob("ssdrig/**/*.py")):
         if "board" not in path.relative_to(root).parts[:-1]:
-            found[".".join(path.with_suffix("").relative_to(root).parts).removesuffix(".__init__")] = path
-    return found
+            files[".".join(path.with_suffix("").relative_to(root).parts).removesuffix(".__init__")] = path
+    return files
 
 
 def imports(files: Mapping[str, Path]) -> dict[str, set[str]]:
@@ -35,10 +35,10 @@ def imports(files: Mapping[str, Path]) -> dict[str, set[str]]:
         uses[name] = set()
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module:
-                named = [f"{node.module}.{each.name}" for each in node.names]
-                uses[name] |= {each if each in files else node.module for each in named}
+                named = [f"{node.module}.{imported.name}" for imported in node.names]
+                uses[name] |= {module if module in files else node.module for module in named}
             elif isinstance(node, ast.Import):
-                uses[name] |= {each.name for each in node.names}
+                uses[name] |= {imported.name for imported in node.names}
             elif isinstance(node, ast.Constant) and name == "ssdrig.cli":
                 uses[name].add(str(node.value))
         uses[name] &= files.keys() - {name, "ssdrig"}
@@ -66,7 +66,7 @@ def joined(uses: Graph, into=room) -> dict[str, set[str]]:
     out: dict[str, set[str]] = {}
     for module, used in uses.items():
         if module != "ssdrig":
-            out.setdefault(into(module), set()).update(into(each) for each in used)
+            out.setdefault(into(module), set()).update(into(target) for target in used)
     return {name: used - {name} for name, used in out.items()}
 
 
@@ -91,13 +91,13 @@ def reached(uses: Graph, start: str) -> set[str]:
 
 def floors(uses: Graph) -> dict[str, int]:
     """Node -> floor: one above the highest that it uses. Raises ValueError where the graph has a circle."""
-    if found := circles(uses):
-        raise ValueError(f"these import each other: {found}")
+    if rings := circles(uses):
+        raise ValueError(f"these import each other: {rings}")
     level: dict[str, int] = {}
     while len(level) < len(uses):
         for name in uses.keys() - level.keys():
             if uses[name] <= level.keys():
-                level[name] = 1 + max((level[each] for each in uses[name]), default=-1)
+                level[name] = 1 + max((level[below] for below in uses[name]), default=-1)
     return level
 
 
@@ -114,7 +114,7 @@ def house(uses: Graph) -> dict[str, set[str]]:
     box = {name: " ⇄ ".join(group) for group in circles(whole) for name in group}
     out: dict[str, set[str]] = {}
     for name, used in whole.items():
-        out.setdefault(box.get(name, name), set()).update(box.get(each, each) for each in used)
+        out.setdefault(box.get(name, name), set()).update(box.get(target, target) for target in used)
     return {name: used - {name} for name, used in out.items()}
 
 
@@ -127,7 +127,7 @@ def first_sentence(path: Path) -> str:
 def says(name: str, files: Mapping[str, Path]) -> str:
     """What a room is for: the first sentence of its package or module."""
     if " ⇄ " in name:
-        return " ".join(f"`{each}`: {says(each, files)}" for each in name.split(" ⇄ "))
+        return " ".join(f"`{room}`: {says(room, files)}" for room in name.split(" ⇄ "))
     return SAYS.get(name) or first_sentence(files["ssdrig." + name.replace("/", ".")])
 
 
@@ -135,8 +135,8 @@ def table(uses: Graph, names: Iterable[str], files: Mapping[str, Path]) -> str:
     """The rooms as Markdown, the highest floor first."""
     lines = ["| room | what it is for | uses |", "|---|---|---|"]
     level = floors({name: uses[name] & set(names) for name in names})
-    for name in sorted(names, key=lambda each: (-level[each], each)):
-        lines.append(f"| `{name}` | {says(name, files)} | {', '.join(f'`{each}`' for each in sorted(uses[name]))} |")
+    for name in sorted(names, key=lambda room: (-level[room], room)):
+        lines.append(f"| `{name}` | {says(name, files)} | {', '.join(f'`{room}`' for room in sorted(uses[name]))} |")
     return "\n".join(lines)
 
 
@@ -152,7 +152,7 @@ def _rows(uses: Graph, level: Mapping[str, int]) -> tuple[list[list[str]], list[
         rows[level[name]].append(name)
     for a in sorted(uses):
         for b in sorted(uses[a]):
-            between = [f"{a}>{b}@{each}" for each in range(level[a] - 1, level[b], -1)]
+            between = [f"{a}>{b}@{floor}" for floor in range(level[a] - 1, level[b], -1)]
             for slot in between:
                 rows[int(slot.rsplit("@", 1)[1])].append(slot)
             ways.append([a, *between, b])

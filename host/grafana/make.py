@@ -23,7 +23,7 @@ def read() -> dict[str, Any]:
             return {key: whole(inner) for key, inner in value.items()}
         if isinstance(value, list):
             return [whole(inner) for inner in value]
-        return re.sub(r"(?<!\$)\{(\w+)\}", lambda found: where[found[1]], value) if isinstance(value, str) else value
+        return re.sub(r"(?<!\$)\{(\w+)\}", lambda match: where[match[1]], value) if isinstance(value, str) else value
 
     return whole(document)
 
@@ -43,25 +43,25 @@ def alias(query: str) -> str:
     return " ".join([*words, *(["$col"] if several or not words else [])])
 
 
-def panel(number: int, said: dict, x: int, y: int) -> dict:
-    kind, unit = said.get("kind", "timeseries"), said.get("unit")
+def panel(number: int, layout: dict, x: int, y: int) -> dict:
+    kind, unit = layout.get("kind", "timeseries"), layout.get("unit")
     width, height = SIZES[kind]
     table = kind == "table"
-    target = {"refId": "A", "datasource": DATASOURCE, "rawQuery": True, "query": said["query"]}
-    target |= {"resultFormat": "table"} if table else {"resultFormat": "time_series", "alias": alias(said["query"])}
+    target = {"refId": "A", "datasource": DATASOURCE, "rawQuery": True, "query": layout["query"]}
+    target |= {"resultFormat": "table"} if table else {"resultFormat": "time_series", "alias": alias(layout["query"])}
     lines = {"spanNulls": False, "lineWidth": 1, "fillOpacity": 0, "showPoints": "auto"}
     custom = lines if kind == "timeseries" else {}
-    custom |= {"axisLabel": said["axis"]} if "axis" in said else {}
+    custom |= {"axisLabel": layout["axis"]} if "axis" in layout else {}
     defaults = ({"unit": unit} if unit else {}) | ({"custom": custom} if custom else {})
     options: dict[str, Any] = {}
     if kind in ("stat", "bargauge"):
-        options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": said.get("field", ""), "values": False}}
+        options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": layout.get("field", ""), "values": False}}
     elif kind == "timeseries":
         options = {"tooltip": {"mode": "multi"}, "legend": {"displayMode": "list", "placement": "bottom"}}
     return {
         "id": number,
         "type": kind,
-        "title": said["title"],
+        "title": layout["title"],
         "datasource": DATASOURCE,
         "gridPos": {"x": x, "y": y, "w": width, "h": height},
         "targets": [target],
@@ -70,10 +70,10 @@ def panel(number: int, said: dict, x: int, y: int) -> dict:
     }
 
 
-def panels(said: list[dict]) -> list[dict]:
+def panels(layouts: list[dict]) -> list[dict]:
     """Row by row from the left, as they come."""
     out, x, y, high = [], 0, 0, 0
-    for number, one in enumerate(said, 1):
+    for number, one in enumerate(layouts, 1):
         width, height = SIZES[one.get("kind", "timeseries")]
         if x + width > COLUMNS:
             x, y, high = 0, y + high, 0
@@ -99,39 +99,39 @@ def variable(name: str, query: str) -> dict:
     }
 
 
-def dashboard(name: str, said: dict) -> dict:
+def dashboard(name: str, layout: dict) -> dict:
     ds = {"name": "ds", "label": "database", "type": "datasource", "query": "influxdb", "current": {}, "refresh": 1}
     marks = {
         "name": "events",
         "datasource": DATASOURCE,
         "enable": True,
         "iconColor": "blue",
-        "target": {"refId": "Anno", "query": said.get("marks"), "rawQuery": True, "textEditor": True},
-        "query": said.get("marks"),
+        "target": {"refId": "Anno", "query": layout.get("marks"), "rawQuery": True, "textEditor": True},
+        "query": layout.get("marks"),
         "textColumn": "text",
         "tagsColumn": "kind",
     }
     return {
         "uid": f"ssdrig-{name}",
-        "title": said["title"],
+        "title": layout["title"],
         "tags": ["ssdrig"],
         "schemaVersion": 39,
         "version": 1,
         "editable": True,
         "graphTooltip": 1,
         "timezone": "browser",
-        "time": {"from": said["from"], "to": "now"},
-        "refresh": said["refresh"],
-        "templating": {"list": [ds, *(variable(*one) for one in said["variables"].items())]},
-        "annotations": {"list": [marks] if "marks" in said else []},
+        "time": {"from": layout["from"], "to": "now"},
+        "refresh": layout["refresh"],
+        "templating": {"list": [ds, *(variable(*one) for one in layout["variables"].items())]},
+        "annotations": {"list": [marks] if "marks" in layout else []},
         "links": [{"type": "dashboards", "title": "ssdrig", "tags": ["ssdrig"], "asDropdown": False}],
-        "panels": panels(said["panels"]),
+        "panels": panels(layout["panels"]),
     }
 
 
 def files() -> dict[Path, str]:
     """Path -> text of every dashboard."""
-    made = {name: dashboard(name, said) for name, said in read().items()}
+    made = {name: dashboard(name, layout) for name, layout in read().items()}
     return {
         HERE / "dashboards" / f"ssdrig-{name}.json": json.dumps(one, indent=1, ensure_ascii=False) + "\n"
         for name, one in made.items()

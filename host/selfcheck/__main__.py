@@ -33,12 +33,12 @@ FILES = {"rows"}  # of COUNTS: those that are a file
 def takes() -> dict[str, set[str]]:
     """The names of all checks, and which of COUNTS each takes: read from the source, because their modules
     import packages that the set-up may have yet to install."""
-    found: dict[str, set[str]] = {}
+    parameters: dict[str, set[str]] = {}
     for path in sorted(Path(selfcheck.__file__).parent.glob("*.py")):
         texts, functions, benches = {}, {}, ast.Dict([], [])
         for node in ast.parse(path.read_bytes()).body:
             if isinstance(node, ast.FunctionDef):
-                functions[node.name] = {each.arg for each in node.args.args}
+                functions[node.name] = {argument.arg for argument in node.args.args}
             elif isinstance(node, ast.Assign) and isinstance(name := node.targets[0], ast.Name):
                 if isinstance(node.value, ast.Constant):
                     texts[name.id] = node.value.value
@@ -47,17 +47,17 @@ def takes() -> dict[str, set[str]]:
         for key, value in zip(benches.keys, benches.values, strict=True):
             named = texts[key.id] if isinstance(key, ast.Name) else ast.literal_eval(key or "")
             bench = value.elts[1] if isinstance(value, ast.Tuple) else value
-            found[named] = functions.get(ast.unparse(bench), set()) & {*COUNTS}
-    return found
+            parameters[named] = functions.get(ast.unparse(bench), set()) & {*COUNTS}
+    return parameters
 
 
 def registry() -> dict:
     """name -> (what it shows, function) of all modules of this package."""
-    found: dict[str, tuple] = {}
+    benches: dict[str, tuple] = {}
     for module in pkgutil.iter_modules(selfcheck.__path__):
         if module.name != "__main__":
-            found |= getattr(importlib.import_module(f"selfcheck.{module.name}"), "BENCHES", {})
-    return found
+            benches |= getattr(importlib.import_module(f"selfcheck.{module.name}"), "BENCHES", {})
+    return benches
 
 
 def add_arguments(parser) -> None:

@@ -78,9 +78,9 @@ def indexed(root: Path, folder: Path) -> list[Figure]:
         index = Index(root, folder / "cache")
         index.refresh()
         out.append(at_most(name, time.monotonic() - began, "s", bar_s))
-        found = index.count()
+        indexed_runs = index.count()
         index.close()
-    out.append(exactly("runs in it", found, "", RUNS))
+    out.append(exactly("runs in it", indexed_runs, "", RUNS))
     index = Index(root, folder / "cache")
     for words in SEARCHES:
         began = time.monotonic()

@@ -37,9 +37,9 @@ def figures(port: str, ring) -> list[Figure]:
     def now(watts: float):
         cable.fill(ring, watts)
         time.sleep(0.3)
-        with session(port) as here:
-            found = info(here, SECONDS)
-            return found["rails"][0], here.readings([0], SECONDS)[0]
+        with session(port) as rig_session:
+            report = info(rig_session, SECONDS)
+            return report["rails"][0], rig_session.readings([0], SECONDS)[0]
 
     as_built, loaded = now(LOAD_W)
     _, idle = now(IDLE_W)
@@ -61,9 +61,11 @@ def figures(port: str, ring) -> list[Figure]:
         for v, m, a in zip(at_shunt, points["lead"], read["I"], strict=True)
     ]
     asked = {name: {"meter": METER, "points": rows} for name, rows in taken.items()}
-    with session(port, stream=False) as here:
-        kept = calibrate.from_figures(asked, here.rail(0), here.hello.get("serial", ""), lambda words: None)
-        here.store_calibration(0, kept)
+    with session(port, stream=False) as rig_session:
+        calibration = calibrate.from_figures(
+            asked, rig_session.rail(0), rig_session.hello.get("serial", ""), lambda words: None
+        )
+        rig_session.store_calibration(0, calibration)
     calibrated, _ = now(LOAD_W)
     off = [abs(row["P_mean_W"] / LOAD_W - 1) * 100 for row in (as_built, calibrated)]
     stated = [row["P_uncertainty_W"] / LOAD_W * 100 for row in (as_built, calibrated)]

@@ -134,11 +134,11 @@ def by_the_rig(settings: dict) -> int | None:
     """The first step that fails of a stand-in's self-test."""
     with tempfile.TemporaryDirectory(prefix="ssdrig-bring-up-") as folder:
         made = doctor.certificate_of(settings, Path(folder))
-    found = [bring_up.Check(**check) for check in made["checks"]]
-    return bring_up.first_failed(bring_up.grouped([], found))
+    checks = [bring_up.Check(**check) for check in made["checks"]]
+    return bring_up.first_failed(bring_up.grouped([], checks))
 
 
-def found() -> list[Figure]:
+def faults_detected() -> list[Figure]:
     dice = Random(46)
     right, total = 0, len(BY_HAND) + len(BY_THE_RIG)
     for name, (step, wrong) in BY_HAND.items():
@@ -158,4 +158,6 @@ def found() -> list[Figure]:
     ]
 
 
-BENCHES = {"bring-up": ("faults of assembly that the first power-up finds at their step, sound rigs it stops", found)}
+BENCHES = {
+    "bring-up": ("faults of assembly that the first power-up finds at their step, sound rigs it stops", faults_detected)
+}

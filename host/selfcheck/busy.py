@@ -57,10 +57,10 @@ def loops(count: int) -> Iterator[None]:
     try:
         yield
     finally:
-        for each in made:
-            each.kill()
-        for each in made:
-            each.wait()
+        for process in made:
+            process.kill()
+        for process in made:
+            process.wait()
 
 
 def _ssdrig(*words: str) -> str:
@@ -129,11 +129,11 @@ def whole_load(document: Mapping) -> dict:
 
 def _pair(runs: Path) -> list[dict]:
     """Figures of the window `all` of two runs of one drive that differ in their over-provisioning."""
-    found = []
+    figures = []
     for words in PAIR:
         folder = _run(runs, "consistency", "--duration", str(PAIR_S), *words)
-        found.append(whole_load(json.loads(_ssdrig("report", str(folder)).splitlines()[0])))
-    return found
+        figures.append(whole_load(json.loads(_ssdrig("report", str(folder)).splitlines()[0])))
+    return figures
 
 
 def busy(plans: int = len(PLANS)) -> list[Figure]:
@@ -143,13 +143,13 @@ def busy(plans: int = len(PLANS)) -> list[Figure]:
         with loops(LOOPS):
             for name in in_turn([*PLANS][:plans], "busy"):
                 folder = _run(runs, name, "--variant", "quick", *PLANS[name])
-                found = list(windows_of(folder, json.loads(_ssdrig("report", str(folder)).splitlines()[0])))
-                known = [one for one in found if one.off_percent is not None]
+                windows = list(windows_of(folder, json.loads(_ssdrig("report", str(folder)).splitlines()[0])))
+                known = [one for one in windows if one.off_percent is not None]
                 outside = [one for one in known if not one.inside]
-                print(f"{name}: {len(known)} of {len(found)} known, {len(outside)} outside", file=sys.stderr)
-                for one in [*outside, *(one for one in found if one.off_percent is None)]:
+                print(f"{name}: {len(known)} of {len(windows)} known, {len(outside)} outside", file=sys.stderr)
+                for one in [*outside, *(one for one in windows if one.off_percent is None)]:
                     print(f"  {one}", file=sys.stderr)
-                seen += found
+                seen += windows
     finally:
         shutil.rmtree(runs, ignore_errors=True)
     known = [one for one in seen if one.off_percent is not None]

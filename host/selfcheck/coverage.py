@@ -167,13 +167,13 @@ def errors(kind: Callable, times_us: tuple = DEFAULT, loads: int = LOADS, sag_oh
     return np.array(out)
 
 
-def rms_percent(found: np.ndarray) -> float:
-    return 100 * float(np.sqrt((found[:, 0] ** 2).mean()))
+def rms_percent(errors: np.ndarray) -> float:
+    return 100 * float(np.sqrt((errors[:, 0] ** 2).mean()))
 
 
-def held(found: np.ndarray) -> np.ndarray:
+def held(errors: np.ndarray) -> np.ndarray:
     """Which errors lie inside what was stated (bool)."""
-    return np.abs(found[:, 0]) <= found[:, 1]
+    return np.abs(errors[:, 0]) <= errors[:, 1]
 
 
 def coverage() -> list[Figure]:
@@ -187,12 +187,12 @@ def coverage() -> list[Figure]:
         at_most(f"{first}, one second, rms", rms_percent(of[first]), "%", 0.5),
         at_least("all bursts: error inside what is stated", 100 * float(held(every).mean()), "%", 95),
     ]
-    out += [at_least(f"  {name}", 100 * float(held(found).mean()), "%", 94) for name, found in of.items()]
-    for name, found in (
+    out += [at_least(f"  {name}", 100 * float(held(series).mean()), "%", 94) for name, series in of.items()]
+    for name, series in (
         (f"{first}, rms, {BEFORE[0]} + {BEFORE[1]} + {BEFORE[2]} us", errors(BURSTS_100us, BEFORE, LOADS // 3)),
         (f"{first}, rms, supply sags by {1000 * SAG_OHM:g} mOhm", errors(BURSTS_100us, DEFAULT, LOADS // 3, SAG_OHM)),
     ):
-        out.append(Figure(name, rms_percent(found), "%", "none", True))
+        out.append(Figure(name, rms_percent(series), "%", "none", True))
     worst = 100 * float(np.abs(errors(in_step, loads=LOADS // 3)[:, 0]).max())
     out.append(Figure("in step with the conversions, most", worst, "%", "none", True))
     return out

@@ -168,7 +168,7 @@ def figures(run: Path, with_page: bool = False) -> dict:
 def trial(run: Path, name: str, change: Change, want: dict, with_page: bool = False) -> str | None:
     """Damage one file of the folder, read the figures, put it back. Returns the fault in words, or None."""
     path = run / name
-    kept = path.read_bytes()
+    original = path.read_bytes()
     try:
         change(path)
         got = figures(run, with_page)
@@ -180,7 +180,7 @@ def trial(run: Path, name: str, change: Change, want: dict, with_page: bool = Fa
     finally:
         if path.is_dir():
             path.rmdir()
-        path.write_bytes(kept)
+        path.write_bytes(original)
     differ = sorted(key for key in want if key != "notes" and json.dumps(got.get(key)) != json.dumps(want[key]))
     new = [note for note in got["notes"] if note not in want["notes"]]
     step = f"{Path(name).parent.name}: "  # of a file of fio: what is said of its step
@@ -287,23 +287,23 @@ def _damage() -> list[Figure]:
         (run,) = (path for path in folder.iterdir() if (path / "run.json").exists())
         shutil.rmtree(run / "truth", ignore_errors=True)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, before[1]))
-        began, found = time.monotonic(), []
+        began, faults = time.monotonic(), []
 
         def say(words: str) -> None:
             print(words, file=sys.stderr)
 
         for count, structured in ((RANDOM, False), (STRUCTURED, True)):
-            found += trials(run, count, structured, say=say)
+            faults += trials(run, count, structured, say=say)
         forged_ones = forgeries(run, FORGED, say=say)
         unsealed(run)
         old = [fault for fault in trials(run, STRUCTURED // 3, True, seed=2, say=say) if "traceback" in fault]
-        for fault, n in Counter(found + forged_ones + old).most_common(40):
+        for fault, n in Counter(faults + forged_ones + old).most_common(40):
             print(f"{n} x {fault}", file=sys.stderr)
         print(f"{(time.monotonic() - began):.0f} s", file=sys.stderr)
         return [
-            exactly("tracebacks", sum("traceback" in fault for fault in found), f"of {RANDOM + STRUCTURED}", 0),
-            exactly("figures that differ without a word", sum("silent" in f for f in found), "", 0),
-            exactly("refused without the file's name", sum("refused" in f for f in found), "", 0),
+            exactly("tracebacks", sum("traceback" in fault for fault in faults), f"of {RANDOM + STRUCTURED}", 0),
+            exactly("figures that differ without a word", sum("silent" in f for f in faults), "", 0),
+            exactly("refused without the file's name", sum("refused" in f for f in faults), "", 0),
             exactly("forged files of fio, sums made anew: faults", len(forged_ones), f"of {FORGED}", 0),
             exactly("tracebacks of a folder without sums", len(old), f"of {STRUCTURED // 3}", 0),
         ]

@@ -88,9 +88,9 @@ def report_s(folder: Path, seconds: int, power: bool) -> tuple[float, float]:
     if report.returncode:
         raise RuntimeError(f"the report of {run} ended with {report.returncode}")
     rows = json.loads((run / "figures.json").read_bytes())["rows"]
-    (found,) = (row["windows"]["all"] for row in rows if row["path"] == "load")
-    if found["t1_s"] != seconds or (found["power_mean_W"] is not None) != power:
-        raise RuntimeError(f"the report has {found['t1_s']} of {seconds} s, {found['power_mean_W']} W: {run}")
+    (figures,) = (row["windows"]["all"] for row in rows if row["path"] == "load")
+    if figures["t1_s"] != seconds or (figures["power_mean_W"] is not None) != power:
+        raise RuntimeError(f"the report has {figures['t1_s']} of {seconds} s, {figures['power_mean_W']} W: {run}")
     shutil.rmtree(run)
     return took_s, used.ru_maxrss * 1024.0
 

@@ -38,12 +38,12 @@ def without_rig(folder: Path) -> float:
     """IOPS of the same load by fio on the drive's server, with nothing else."""
     running = virtual_bench.start(PRESET, capacity=CAPACITY, board=False)
     try:
-        here = bench.virtual(running)
-        drive = here.drive
+        bench_ = bench.virtual(running)
+        drive = bench_.drive
         sets = {"time": f"{DURATION_S} s", "steady": "from 70 %"}
         prepared = prepare.prepare("consistency", drive, "quick", sets, SEED)
-        here.purge(Progress(quiet=True))
-        for act, job in prepare.jobs(prepared, here.fio_target):
+        bench_.purge(Progress(quiet=True))
+        for act, job in prepare.jobs(prepared, bench_.fio_target):
             fio.run(job, folder / act.path)
         return iops_of(folder / "load")
     finally:

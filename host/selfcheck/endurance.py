@@ -34,20 +34,20 @@ def _run(folder: str) -> Path:
 def figures(run: Path) -> list[Figure]:
     """The figures of a run that has worn its drive."""
     events = journal.events(run)
-    found = next(row.found for row in table.load(run).rows if row.act.do == "wear")
-    end = found["slices"][-1]["host_bytes"]
-    first = found["ends"][0]
+    result = next(row.found for row in table.load(run).rows if row.act.do == "wear")
+    end = result["slices"][-1]["host_bytes"]
+    first = result["ends"][0]
     off = 100 * abs(first["host_bytes"] / end - 1) if first["host_bytes"] else 100.0
     wrote = sum(event["bytes"] for event in events if event["kind"] in ("slice", "stamp"))
     wrote += next(event["bytes"] for event in events if event["kind"] == "step.end" and event["step"] == "fill")
     ledger = json.loads((run / "truth/ledger.json").read_text())
-    bad = sum(count for word, count in found["verdicts"].items() if word != "good")
+    bad = sum(count for word, count in result["verdicts"].items() if word != "good")
     return [
-        exactly("wear at the end, percentage used", found["slices"][-1]["percentage_used"], "%", 100),
+        exactly("wear at the end, percentage used", result["slices"][-1]["percentage_used"], "%", 100),
         at_most("wear by then that the first prediction rests on", first["at_percent"], "%", TENTH + 1),
         at_most("end of life predicted there, off the real one", off, "%", 5),
         exactly("bytes counted, minus the ledger's", wrote - ledger["host_write_bytes"], "bytes", 0),
-        at_most("write amplification, off the ledger's", 100 * abs(found["wa"] / true_wa(run, events) - 1), "%", 0.5),
+        at_most("write amplification, off the ledger's", 100 * abs(result["wa"] / true_wa(run, events) - 1), "%", 0.5),
         exactly("sample blocks that were not as written", bad, "blocks", 0),
     ]
 

@@ -118,9 +118,9 @@ def _until_all_load(host: subprocess.Popen, count: int) -> None:
     show, loading, deadline = Progress(), set(), time.monotonic() + READY_S
     assert host.stdout
     for line in host.stdout:
-        told = json.loads(line)
-        if told.get("step") == "load" and "share" in told:
-            loading.add(told["run"])
+        event = json.loads(line)
+        if event.get("step") == "load" and "share" in event:
+            loading.add(event["run"])
         show.show(f"fleet: {len(loading)} of {count} drives under load")
         if len(loading) == count:
             return
@@ -136,14 +136,14 @@ def _drain(stream_) -> None:
 
 def _cpu_s(pid: int, mark: str) -> dict[int, float]:
     """Of each of the host's processes with `mark` in its command line, without those that it has waited for."""
-    found = {}
-    for each in {pid, *kill.descendants(pid)}:
-        words = kill.words_of_process(each)
+    cpu_s = {}
+    for process in {pid, *kill.descendants(pid)}:
+        words = kill.words_of_process(process)
         if mark in words:
             with contextlib.suppress(OSError, IndexError):
-                times = Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split()
-                found[each] = (int(times[11]) + int(times[12])) / TICKS
-    return found
+                times = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+                cpu_s[process] = (int(times[11]) + int(times[12])) / TICKS
+    return cpu_s
 
 
 def _lost(run: Path) -> int:

@@ -115,9 +115,9 @@ def peaks_of(seen: list[tuple[int, int, bytes]]) -> fast.Peaks:
     decoder.feed(rigrecords.Records(kinds, zeros, start, length, data, 0, 0, 0))
     energies = decoder.energies()
     clocks = {len(decoder.boots) - 1: clock.claimed([(START_us, 0, 0)])}
-    found = fast.of_rail(0, decoder.fasts(), energies[energies["rail"] == 0], decoder.boots, clocks)
-    assert found
-    return found
+    peaks = fast.of_rail(0, decoder.fasts(), energies[energies["rail"] == 0], decoder.boots, clocks)
+    assert peaks
+    return peaks
 
 
 def off(peaks: fast.Peaks, burst: Burst) -> tuple[float, float] | None:
@@ -143,13 +143,13 @@ def front_end(lasts_s: float = LASTS_s) -> list[Figure]:
     apart = [b[3] - a[3] - a[4] * step_us for a, b in zip(raw, raw[1:])]
     peaks = peaks_of(seen)
     differ = [off(peaks, burst) for burst in bursts]
-    found = [each for each in differ if each]
+    differences = [difference for difference in differ if difference]
     return [
         exactly("samples lost in 10 min of board time, of V and of I", raw[-1][9], "", 0),
         exactly("breaks between intervals of 100 ms", sum(abs(gap) > 1 for gap in apart), "", 0),
-        exactly(f"bursts of 200 us without a peak, of {len(bursts)}", len(differ) - len(found), "", 0),
-        at_most("worst peak, in parts of 1 % + 5 mA", max(amps for amps, _ in found), "", 1),
-        at_most("worst voltage beside a peak", 100 * max(volts for _, volts in found), "%", VOLTS_PERCENT),
+        exactly(f"bursts of 200 us without a peak, of {len(bursts)}", len(differ) - len(differences), "", 0),
+        at_most("worst peak, in parts of 1 % + 5 mA", max(amps for amps, _ in differences), "", 1),
+        at_most("worst voltage beside a peak", 100 * max(volts for _, volts in differences), "%", VOLTS_PERCENT),
     ]
 
 

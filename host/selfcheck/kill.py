@@ -67,8 +67,8 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
     if database:
         words += ["--influx", database.url]
     folder.mkdir()
-    said = folder / "said.jsonl"
-    with said.open("wb") as out:
+    output = folder / "said.jsonl"
+    with output.open("wb") as out:
         host = subprocess.Popen(
             words, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=with_me()
         )
@@ -77,7 +77,7 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
         deadline = time.monotonic() + LIMIT_S
         while host.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
-            if killer_at is None and b"\n" in said.read_bytes():
+            if killer_at is None and b"\n" in output.read_bytes():
                 killer_at = time.monotonic() + after_s
             if not killed and killer_at and time.monotonic() >= killer_at:
                 family |= descendants(host.pid)
@@ -86,11 +86,11 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
             faults.append(f"the run did not end within {LIMIT_S} s")
             host.kill()
         acknowledged: dict = {}
-        for line in said.read_text().splitlines(keepends=True):
+        for line in output.read_text().splitlines(keepends=True):
             if line.startswith("{") and line.endswith("\n"):
                 acknowledged |= json.loads(line)
         if not acknowledged:
-            raise AssertionError(f"the run did not start: {said.read_text()[-500:]}")
+            raise AssertionError(f"the run did not start: {output.read_text()[-500:]}")
         deadline = time.monotonic() + GONE_S
         while (left := [pid for pid in family if pid != host.pid and alive(pid)]) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -133,23 +133,23 @@ def end_one(victim: str, host_pid: int, database: influxd.Influxd | None = None)
     return False
 
 
-def _check_kept(run: Path, kept: dict | None) -> list[str]:
+def _check_kept(run: Path, acknowledged: dict | None) -> list[str]:
     """What was acknowledged is on disk and reads without damage."""
-    if not kept:
+    if not acknowledged:
         return []
     faults = []
     for name in ("events.jsonl", "rig.bin"):
-        if (run / name).stat().st_size < kept[name]:
+        if (run / name).stat().st_size < acknowledged[name]:
             faults.append(f"{name} is shorter than acknowledged")
     readable = 0
-    for line in (run / "events.jsonl").read_bytes()[: kept["events.jsonl"]].splitlines(keepends=True):
+    for line in (run / "events.jsonl").read_bytes()[: acknowledged["events.jsonl"]].splitlines(keepends=True):
         json.loads(line)
         readable += len(line)
-    if readable != kept["events.jsonl"]:
+    if readable != acknowledged["events.jsonl"]:
         faults.append("acknowledged events do not end at a line's end")
     good_bytes = journal.records(run).next_offset
-    if good_bytes < kept["rig.bin"]:
-        faults.append(f"only {good_bytes} of {kept['rig.bin']} acknowledged bytes of rig.bin are readable")
+    if good_bytes < acknowledged["rig.bin"]:
+        faults.append(f"only {good_bytes} of {acknowledged['rig.bin']} acknowledged bytes of rig.bin are readable")
     return faults
 
 
@@ -176,7 +176,7 @@ def _check_database(run: Path, database) -> list[str]:
 
 
 def descendants(pid: int) -> set[int]:
-    found: set[int] = set()
+    pids: set[int] = set()
     try:
         children = [
             int(word)
@@ -184,10 +184,10 @@ def descendants(pid: int) -> set[int]:
             for word in (task / "children").read_text().split()
         ]
     except OSError:
-        return found
+        return pids
     for child in children:
-        found |= {child} | descendants(child)
-    return found
+        pids |= {child} | descendants(child)
+    return pids
 
 
 def alive(pid: int) -> bool:

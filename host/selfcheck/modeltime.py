@@ -83,18 +83,18 @@ class Model:
         next_ns = np.partition(self._due_ns, least - 1)[least - 1] if least > 1 else self._due_ns.min()
         late_ns = int(self._chance.random() * self.host.late_ns)
         self._advance(min(int(next_ns) + late_ns, self.t_ns + timeout_ns))
-        found = (self._due_ns <= self.t_ns).nonzero()[0]
-        n = len(found)
+        due = (self._due_ns <= self.t_ns).nonzero()[0]
+        n = len(due)
         if n:
-            self._due_ns[found] = OPEN
+            self._due_ns[due] = OPEN
             self.under_way -= n
-            ended[:n] = found
-            self._read(found)
+            ended[:n] = due
+            self._read(due)
         return n
 
-    def _read(self, found: np.ndarray) -> None:
+    def _read(self, due: np.ndarray) -> None:
         slots = self.slots
-        reads = found[slots.kind[found] == BLANK]
+        reads = due[slots.kind[due] == BLANK]
         reads = reads[slots.status[reads] == 0] if len(reads) else reads
         if len(reads):
             rows = self._reads[: len(reads)]

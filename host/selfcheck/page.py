@@ -45,7 +45,7 @@ def all_crosses() -> list[Figure]:
     return [
         Figure("crosses that axe-core looked at", look.looked["axe"], "", "for comparison", True),
         Figure("crosses that were looked at for fit and scale", look.looked["fit"], "", "for comparison", True),
-        *(exactly(name, look.found[name], "", 0) for name in (BARRIERS, MISFITS, BELOW, ANSWERS, ERRORS)),
+        *(exactly(name, look.defects[name], "", 0) for name in (BARRIERS, MISFITS, BELOW, ANSWERS, ERRORS)),
         Figure("bars whose pixels were held against their values", look.bars, "", "for comparison", True),
         at_most("worst bar off its card's scale", look.off_percent, "%", SCALE_PERCENT),
     ]
@@ -55,7 +55,7 @@ class _Look:
     """`found`: how many of what, `looked`: in how many crosses. What is found goes to stderr in words."""
 
     def __init__(self) -> None:
-        self.found: Counter[str] = Counter()
+        self.defects: Counter[str] = Counter()
         self.looked: Counter[str] = Counter()
         self.off_percent, self.bars = 0.0, 0
 
@@ -99,9 +99,9 @@ class _Look:
         self.looked["fit"] += on_sheet
 
     def _add(self, name: str, what: list, *where) -> None:
-        self.found[name] += len(what)
-        for each in what:
-            print(f"{name}, {' '.join(map(str, where))}: {json.dumps(each)[:300]}", file=sys.stderr)
+        self.defects[name] += len(what)
+        for defect in what:
+            print(f"{name}, {' '.join(map(str, where))}: {json.dumps(defect)[:300]}", file=sys.stderr)
 
 
 BENCHES = {

@@ -123,13 +123,13 @@ OTHER: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
 def _verdict(look_at: Callable[[bool], Look]) -> tuple[str, int]:
     """(verdict, tries), by the tries that a run makes; `look_at`: takes whether the try writes."""
     looks: list[list[Look]] = []
-    found, wrote = UNKNOWN, False
-    while len(looks) < TRIES and found != PAIRED and (counted := sum(not pairing.few(one) for one in looks)) < LOOKS:
+    ruling, wrote = UNKNOWN, False
+    while len(looks) < TRIES and ruling != PAIRED and (counted := sum(not pairing.few(one) for one in looks)) < LOOKS:
         write = bool(counted and not wrote)
         wrote |= write
         looks.append([look_at(write)])
-        found, _ = pairing.verdict(looks)
-    return found, len(looks)
+        ruling, _ = pairing.verdict(looks)
+    return ruling, len(looks)
 
 
 def _run(
@@ -202,11 +202,11 @@ def matched() -> list[Figure]:
     figures = []
     for name, feeds in FLEETS.items():
         late = "B" if "later" in name else ""
-        found = [_fleet(3000 + seed, feeds, late) for seed in range(OTHERS)]
+        outcomes = [_fleet(3000 + seed, feeds, late) for seed in range(OTHERS)]
         right = {on: rig for rig, on in feeds.items() if on}
         if right == {"B": "P"}:
             right = REFUSED
-        matches = sum(one == right for one, _ in found)
+        matches = sum(one == right for one, _ in outcomes)
         figures.append(exactly(f"of {OTHERS} fleets, {name}: matched or refused rightly", matches, "fleets", OTHERS))
     return figures
 
@@ -223,8 +223,10 @@ def paired() -> list[Figure]:
         exactly(f"of {SOUND} sound runs: paired", sound.count(PAIRED), "runs", SOUND),
     ]
     for name, other in OTHER.items():
-        found = [_run(1000 + seed, DRIVES[seed % len(DRIVES)], bool(seed & 4), other)[0] for seed in range(OTHERS)]
-        figures.append(exactly(f"of {OTHERS} rigs on a drive {name}: noticed", found.count(NOT_PAIRED), "runs", OTHERS))
+        verdicts = [_run(1000 + seed, DRIVES[seed % len(DRIVES)], bool(seed & 4), other)[0] for seed in range(OTHERS)]
+        figures.append(
+            exactly(f"of {OTHERS} rigs on a drive {name}: noticed", verdicts.count(NOT_PAIRED), "runs", OTHERS)
+        )
     exchanged = [_exchanged(2000 + seed) for seed in range(EXCHANGED)]
     both = exchanged.count((NOT_PAIRED, NOT_PAIRED))
     figures.append(exactly(f"of {EXCHANGED} pairs of exchanged rigs: noticed", both, "pairs", EXCHANGED))

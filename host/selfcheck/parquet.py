@@ -38,18 +38,18 @@ def parquet() -> list[Figure]:
         took_s = time.monotonic() - started
         samples = sum(one.samples for one in done)
         print(f"{samples} samples exported in {took_s:.0f} s", file=sys.stderr)
-        each = sum(one.sample_bytes for one in done) / samples
+        sample_bytes = sum(one.sample_bytes for one in done) / samples
         raw = sum((run / "rig.bin").stat().st_size for run in runs) / samples
         lake = read.look(place.open_place(str(lake_folder)))
         took, rows = [], 0
         for _ in range(3):
             started = time.monotonic()
-            found = query.ask(lake, query.all_of()["energy-by-second"].sql, str(folder), THREADS)
+            answer = query.ask(lake, query.all_of()["energy-by-second"].sql, str(folder), THREADS)
             took.append(time.monotonic() - started)
-            rows = found.num_rows
+            rows = answer.num_rows
         print(f"{rows} seconds of rails, in {', '.join(f'{t:.2f}' for t in took)} s", file=sys.stderr)
         return [
-            at_most(f"bytes a sample of V and I (rig.bin: {raw:.2f})", each, "B", 3.2),
+            at_most(f"bytes a sample of V and I (rig.bin: {raw:.2f})", sample_bytes, "B", 3.2),
             exactly("samples in the lake, minus those of the runs", _count(lake, folder) - samples, "", 0),
             at_most(f"energy by second of {samples / 1e6:.0f} million samples", min(took) * 1e8 / samples, "s/10^8", 3),
             at_most("energy of windows, off from the report's", _off(lake, runs[:DISTINCT], folder), "", 1e-6),

@@ -24,11 +24,11 @@ def lag() -> list[Figure]:
     """A file in memory answers at once: what is late is the player's doing, or the machine's."""
     rows = _timed(LAG_IOS, LAG_RATE)
     with _file() as target, _one_core():
-        found = _played(rows, target, trace_player.How())
+        played = _played(rows, target, trace_player.How())
     return [
-        at_most(f"I/Os later than 1 ms, of {LAG_IOS} at {LAG_RATE}/s", found["lag"]["late_percent"], "%", 1),
-        Figure("lag, 99 % of them", found["lag"]["p99_us"], "us", "for comparison", True),
-        Figure("CPU time of each, submitted and reaped", found["cpu_us"], "us", "for comparison", True),
+        at_most(f"I/Os later than 1 ms, of {LAG_IOS} at {LAG_RATE}/s", played["lag"]["late_percent"], "%", 1),
+        Figure("lag, 99 % of them", played["lag"]["p99_us"], "us", "for comparison", True),
+        Figure("CPU time of each, submitted and reaped", played["cpu_us"], "us", "for comparison", True),
     ]
 
 
@@ -38,11 +38,11 @@ def rate() -> list[Figure]:
     rows["length_bytes"], rows["depth"] = 4096, BURST
     rows["offset_bytes"] = np.random.default_rng(1).integers(0, FILE_BYTES // 4096, CLOSED_IOS) * 4096
     with _file() as target, _one_core():
-        found = [_played(rows, target, trace_player.How(closed=True)) for _ in range(TRIES)]
-    best = max(CLOSED_IOS / each["time_s"] for each in found)
+        tries = [_played(rows, target, trace_player.How(closed=True)) for _ in range(TRIES)]
+    best = max(CLOSED_IOS / one_try["time_s"] for one_try in tries)
     return [
         at_least(f"4 KiB reads in bursts of {BURST} of a file in memory, best of {TRIES}", best, "I/O/s", 150_000),
-        Figure("CPU time of each", min(each["cpu_us"] for each in found), "us", "for comparison", True),
+        Figure("CPU time of each", min(one_try["cpu_us"] for one_try in tries), "us", "for comparison", True),
     ]
 
 

@@ -75,7 +75,7 @@ def mutated(name: str) -> Checker:
 def wrong(checker: Checker, histories: int = OF_MUTANTS) -> int:
     """In how many scenes and random histories the checker is not right."""
     scenes = sum(
-        powerloss_scenes.said(each, checker) != powerloss_scenes.expected(each) for each in powerloss_scenes.SCENES
+        powerloss_scenes.judged(scene, checker) != powerloss_scenes.expected(scene) for scene in powerloss_scenes.SCENES
     )
     scenes += powerloss_scenes.two_cuts(checker) != powerloss_scenes.TWO_CUTS
     scenes += checker.promise.nvme(*powerloss_scenes.pages(), True)[:7] != KEPT[:7]
@@ -98,10 +98,10 @@ def searched(histories: int, seed: int = 2) -> tuple[int, int, int]:
     shown = images = differ = 0
     while shown < histories:
         history = powerloss_machine.drawn(chance, MOST_SEARCHED)
-        found = powerloss_machine.searched(history)
-        if found:
-            shown, images = shown + 1, images + len(found)
-            differ += set(itertools.product(*powerloss_machine.judged(history))) != found
+        images_searched = powerloss_machine.searched(history)
+        if images_searched:
+            shown, images = shown + 1, images + len(images_searched)
+            differ += set(itertools.product(*powerloss_machine.judged(history))) != images_searched
     return shown, images, differ
 
 

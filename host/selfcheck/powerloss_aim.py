@@ -61,37 +61,40 @@ def flushes(cuts: int) -> list[Figure]:
         code = powerloss_runs.within(powerloss_runs.begin(runs, cuts, *CAMPAIGN), FLUSHES_S)
         run = powerloss_runs.folder(runs)
         if code or run is None:
-            print(f"exit code {code}: {powerloss_runs.said(runs)}", file=sys.stderr)
+            print(f"exit code {code}: {powerloss_runs.last_output(runs)}", file=sys.stderr)
         if run is None:
             raise DriveError("a campaign", "no run folder", "see what it says")
         judged = powerloss_runs.cuts_of(powerloss_runs.records(run))
         carried_out = at_least(f"of {cuts} cuts, carried out in {FLUSHES_S:g} s", len(judged), "cuts", min(cuts, LEAST))
         if not carried_out.met:
             return [carried_out]
-        known = [each for each in judged if each["delta_us"] is not None]
+        known = [session for session in judged if session["delta_us"] is not None]
         boots = powerloss_runs.board(run)
-        reports = {each["cut"]: powerloss_runs.report(run, each["cut"]) for each in known}
+        reports = {session["cut"]: powerloss_runs.report(run, session["cut"]) for session in known}
         edge_ns = np.array(
-            [powerloss_runs.true_ns(boots, reports[each["cut"]]["fired_us"], each["fired_ns"]) for each in known]
+            [
+                powerloss_runs.true_ns(boots, reports[session["cut"]]["fired_us"], session["fired_ns"])
+                for session in known
+            ]
         )
         lines = [json.loads(line) for line in (run / "truth" / "cuts.jsonl").read_text().splitlines()]
-    said, planned, bound = (
-        np.array([each[key] for each in known]) for key in ("delta_us", "planned_delta_us", "delta_bound_us")
+    delta_us, planned, bound = (
+        np.array([session[key] for session in known]) for key in ("delta_us", "planned_delta_us", "delta_bound_us")
     )
-    true_us = said + (edge_ns - [each["fired_ns"] for each in known]) / 1000
-    off_us, near = np.abs(said - planned), np.abs(said - planned) <= NEAR_US
+    true_us = delta_us + (edge_ns - [session["fired_ns"] for session in known]) / 1000
+    off_us, near = np.abs(delta_us - planned), np.abs(delta_us - planned) <= NEAR_US
     least_ns, most_ns = falls_ns()
     crossed_ns = np.array([line["t_ns"] for line in lines])
-    fell_ns = [int(np.min(np.where(crossed_ns >= each, crossed_ns - each, 1 << 62))) for each in edge_ns]
-    follows = sum(least_ns <= each <= most_ns for each in fell_ns)
-    hit = np.histogram(said, BINS, (-REACH_US, REACH_US))[0]
+    fell_ns = [int(np.min(np.where(crossed_ns >= edge, crossed_ns - edge, 1 << 62))) for edge in edge_ns]
+    follows = sum(least_ns <= span_ns <= most_ns for span_ns in fell_ns)
+    hit = np.histogram(delta_us, BINS, (-REACH_US, REACH_US))[0]
     return [
         exactly("exit code of the campaign, 0 where it was ended in time", code or 0, "", 0),
         carried_out,
         at_least(f"of {len(judged)} cuts, within 0.3 ms of the plan", 100 * near.sum() / len(judged), "%", 95),
         Figure("median distance from the plan", float(np.median(off_us)), "us", "to compare", True),
         at_least(
-            "the truth of the distance is inside its bound", 100 * np.mean(np.abs(said - true_us) <= bound), "%", 99
+            "the truth of the distance is inside its bound", 100 * np.mean(np.abs(delta_us - true_us) <= bound), "%", 99
         ),
         at_most("largest bound", float(bound.max()), "us", NEAR_US),
         exactly("cuts after which the drive's truth has its loss in time", follows, "cuts", len(known)),
@@ -102,13 +105,13 @@ def flushes(cuts: int) -> list[Figure]:
 def falls_ns() -> tuple[int, int]:
     """From the edge to the drive's lock-out: shortest and longest, ns, by the closed form of the SIMULATED supply."""
     load, volts = supply.Load(), PRESETS[PRESET].rail_V
-    here = supply.Supply(_Still(volts), load)
+    supply_ = supply.Supply(_Still(volts), load)
     dead_ns = DEAD_us * 1000
 
     def of(watts: float) -> int:
-        at_V = here.voltage(supply.Phase(supply.ALIVE, 0, volts, 0.0, watts), dead_ns)  # the crowbar is open yet
+        at_V = supply_.voltage(supply.Phase(supply.ALIVE, 0, volts, 0.0, watts), dead_ns)  # the crowbar is open yet
         closed = supply.Phase(supply.ALIVE, dead_ns, at_V, load.discharge, watts)
-        return load.gate_ns + here.crossing(closed, load.uvlo * volts)
+        return load.gate_ns + supply_.crossing(closed, load.uvlo * volts)
 
     return of(MOST_W), of(0.0) + ROUNDED_NS
 
@@ -148,10 +151,10 @@ def bursts(count: int) -> list[Figure]:
         finally:
             made.end(keep_truth_in=folder / "truth")
         power = Power.of(folder / "truth")
-        inside = sum(power.in_burst(each) for each in edge_ns)
-        for number, each in enumerate(edge_ns, 1):
-            if not power.in_burst(each):
-                print(f"cut {number} is in no burst; W of the ms before it: {power.before(each)}", file=sys.stderr)
+        inside = sum(power.in_burst(edge) for edge in edge_ns)
+        for number, edge in enumerate(edge_ns, 1):
+            if not power.in_burst(edge):
+                print(f"cut {number} is in no burst; W of the ms before it: {power.before(edge)}", file=sys.stderr)
     least = min(count, LEAST_BURSTS)
     return [
         at_least(f"of {count} cuts into bursts, tried in {BURSTS_S:g} s", tried, "cuts", least),
@@ -169,18 +172,18 @@ WRITE_S = 5.0
 
 def gathered(count: int) -> list[Figure]:
     """Cuts aimed at bytes that are acknowledged and not flushed, in model time."""
-    found, times = cut_aims.parse(GATHERED), random.Random(1)
+    aims, times = cut_aims.parse(GATHERED), random.Random(1)
     within = near = 0
     least, most = 1e9, 0.0
     with tempfile.TemporaryDirectory(prefix="ssdrig-aim-") as name:
         for number in in_turn(range(count), BENCH):
             rate = SPEEDS[0] * (SPEEDS[1] / SPEEDS[0]) ** times.random()
-            plan = aim.plan(found, 1, number, 0, 0)
+            plan = aim.plan(aims, 1, number, 0, 0)
             MiB = gather(Path(name) / "history", plan, number, rate, times) / (1 << 20)
             (Path(name) / "history").unlink()
             assert plan.unflushed_bytes
             near += abs(MiB / (plan.unflushed_bytes / (1 << 20)) - 1) <= WITHIN
-            within += aim.hit(found, MiB, 0)
+            within += aim.hit(aims, MiB, 0)
             least, most = min(least, MiB), max(most, MiB)
     return [
         at_least(f"of {count} cuts at {GATHERED}, within 25 % of their plan", 100 * near / count, "%", 95),
@@ -272,7 +275,7 @@ class Power(NamedTuple):
         return bool(self.drawn_W[self._at(t_ns) - 1] > AT_WORK * self.rest_W)
 
     def before(self, t_ns: int) -> str:
-        return " ".join(f"{each:.2f}" for each in self.drawn_W[self._at(t_ns) - SHOWN : self._at(t_ns)])
+        return " ".join(f"{watts:.2f}" for watts in self.drawn_W[self._at(t_ns) - SHOWN : self._at(t_ns)])
 
     def _at(self, t_ns: int) -> int:
         return (t_ns - self.start_ns) // self.step_ns

@@ -49,9 +49,9 @@ def chance_of(word: str, ruling: Callable[[int, int], str | None], true: float) 
         going_on[1:] = (1 - true) * going_on[1:] + true * going_on[:-1]
         going_on[0] *= 1 - true
         for k in np.flatnonzero(going_on > 1e-15):
-            said = ruling(int(k), n) if k <= n else None
-            ended += going_on[k] if said == word else 0.0
-            going_on[k] *= said is None
+            verdict = ruling(int(k), n) if k <= n else None
+            ended += going_on[k] if verdict == word else 0.0
+            going_on[k] *= verdict is None
     return 100 * ended
 
 
@@ -99,7 +99,7 @@ def censored(campaigns: int = CAMPAIGNS, seed: int = 6) -> tuple[float, float, i
     cover, width, wrong = 0, 0, 0
     for _ in range(campaigns):
         true, read = float(np.exp(rng.uniform(np.log(LOWEST), np.log(HIGHEST)))), float(rng.random())
-        sessions, found, failing, cuts = int(rng.choice(CUTS)), statistics.Failing(), 0, 0
+        sessions, tally, failing, cuts = int(rng.choice(CUTS)), statistics.Failing(), 0, 0
         broken, whole, hidden = 0, 0, False
         for number in range(1, sessions + 1):
             cut = bool(rng.random() < CUT_SHARE)
@@ -110,12 +110,12 @@ def censored(campaigns: int = CAMPAIGNS, seed: int = 6) -> tuple[float, float, i
             of_it = of_it or damage_spreads(int(seen), broken)
             first = number if seen else whole + 1
             interval = (first, number, whole + 1 if hidden and of_it else number) if seen or hidden and of_it else None
-            found.add(number, cut, cut, interval)
+            tally.add(number, cut, cut, interval)
             broken += interval is not None
             whole, hidden = (number, False) if of_it else (whole, hidden)
-        cover += statistics.upper_bound(found.most, cuts) >= true
-        width += found.most - found.least
-        wrong += not found.least <= failing <= found.most
+        cover += statistics.upper_bound(tally.most, cuts) >= true
+        width += tally.most - tally.least
+        wrong += not tally.least <= failing <= tally.most
     return 100 * cover / campaigns, width / campaigns, wrong
 
 

@@ -94,9 +94,9 @@ class Campaign:
         blocks = self.read(rows, chance)
         at = layout.index(self.layout, blocks.lba)
         blocks = verdict.asked(self.known, at, blocks)
-        found = verdict.judge(session, blocks, self.promise)
-        verdict.take(self.known, at, blocks, found, self.number)
-        return Cut(session, blocks, found, ended, ready_ns - on_ns)
+        ruling = verdict.judge(session, blocks, self.promise)
+        verdict.take(self.known, at, blocks, ruling, self.number)
+        return Cut(session, blocks, ruling, ended, ready_ns - on_ns)
 
     def read(self, rows: np.ndarray, chance: np.random.Generator) -> verdict.Blocks:
         runs = readback.wanted(rows, self.layout, chance, full=self.number % FULL_EVERY == 0)

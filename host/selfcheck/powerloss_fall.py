@@ -106,19 +106,19 @@ def falls(shape: str, step_ns: int = FAST_ns, seed: int = 1) -> Falls:
                 counts = np.clip(np.rint(volts / COUNT_V + ADC_NOISE * chance.standard_normal(len(volts))), 0, 4095)
                 picture = {"t0_ns": int(times[0]), "dt_ns": step_ns, "volts": counts * COUNT_V}
                 closed = shape == profiles.DEFAULT
-                said = fall.of(picture, T0_ns, shape, None, OHM if closed else None, None if closed else bulk_uF)
-                if said.t90_10_us is not None:
+                figures = fall.of(picture, T0_ns, shape, None, OHM if closed else None, None if closed else bulk_uF)
+                if figures.t90_10_us is not None:
                     true_us = t90_10_us(rail)
-                    t90_10.append(abs(said.t90_10_us - true_us) / true_us)
+                    t90_10.append(abs(figures.t90_10_us - true_us) / true_us)
                 down_us = (changes[0][0] - T0_ns) / 1000 if changes else None
-                if said.holdup_us is None:
+                if figures.holdup_us is None:
                     hidden += 1
                 elif down_us is None:  # a knee that was none
                     holdup.append(np.inf)
                 else:
-                    holdup.append(abs(said.holdup_us - down_us) / max(0.05 * down_us, 20))
-                    if said.drive_W is not None:
-                        energy.append(abs(said.drive_W / watts - 1))
+                    holdup.append(abs(figures.holdup_us - down_us) / max(0.05 * down_us, 20))
+                    if figures.drive_W is not None:
+                        energy.append(abs(figures.drive_W / watts - 1))
     return Falls(np.array(t90_10), np.array(holdup), hidden, np.array(energy))
 
 
@@ -195,23 +195,23 @@ def true_J(rail: supply.Supply, source: Source, on_ns: int) -> float:
     """From the return of power on: the rise in steps of 1 us, then in closed form."""
     settled = next(phase.t0 for phase in rail.phases if phase.kind == supply.STEADY and phase.t0 > on_ns)
     t = np.arange(on_ns, settled, 1000) + 500
-    rise = sum(amps * volts for amps, volts in (rail.at(int(each)) for each in t)) * 1e-6
+    rise = sum(amps * volts for amps, volts in (rail.at(int(t_us)) for t_us in t)) * 1e-6
     rest = float(source.charge(on_ns + START_ns) - source.charge(settled)) * 1e-9 * source.volts
     return rise + rest
 
 
 def capacitors(chance: np.random.Generator) -> float:
     """A drive's capacitors age while it is cut again and again: the largest error of their health, points."""
-    found = capacitor.of(PRESETS["enterprise-plp"])
-    assert found
-    bank, _ = found
+    capacitors_ = capacitor.of(PRESETS["enterprise-plp"])
+    assert capacitors_
+    bank, _ = capacitors_
     announced = [start(chance, 0).seen_J for _ in range(CONTROLS)]
     health = np.linspace(1, AGED_TO, CUTS)
-    missing = [capacitor.missing_J(bank, float(each), bank.least_V) for each in health]
-    seen = [start(chance, 0, each, bank.charge_W).seen_J for each in in_turn(missing, BENCH)]
-    told = boot.health(range(1, CUTS + 1), [boot.recharge(each, announced).energy_J for each in seen])
-    assert told
-    return float(np.abs(np.array(told.percent) - 100 * health / health[0]).max())
+    missing = [capacitor.missing_J(bank, float(share), bank.least_V) for share in health]
+    seen = [start(chance, 0, lack_J, bank.charge_W).seen_J for lack_J in in_turn(missing, BENCH)]
+    reported = boot.health(range(1, CUTS + 1), [boot.recharge(energy_J, announced).energy_J for energy_J in seen])
+    assert reported
+    return float(np.abs(np.array(reported.percent) - 100 * health / health[0]).max())
 
 
 def volatile() -> tuple[cuts.Window, float]:
@@ -276,8 +276,8 @@ def shown() -> list[Figure]:
             ),
         ]
     starts = [start(chance, drive, 0.3 * drive / BOOTS) for drive in in_turn(range(BOOTS), BENCH)]
-    error = max(abs(each.seen_J / each.true_J - 1) for each in starts)
-    told, true_ms = volatile()
+    error = max(abs(begin.seen_J / begin.true_J - 1) for begin in starts)
+    lost, true_ms = volatile()
     return [
         *figures,
         at_most(f"energy of {BOOTS} starts, largest error", 100 * error, "%", 0.5),
@@ -288,8 +288,8 @@ def shown() -> list[Figure]:
             3,
         ),
         at_most(
-            f"volatile window of {told.writes} cuts, off the model's {true_ms:.0f} ms",
-            np.inf if told.window_ms is None else abs(told.window_ms - true_ms),
+            f"volatile window of {lost.writes} cuts, off the model's {true_ms:.0f} ms",
+            np.inf if lost.window_ms is None else abs(lost.window_ms - true_ms),
             "ms",
             10,
         ),

@@ -26,17 +26,17 @@ def shown(cuts: int = CUTS, seeds: int = 1) -> list[Figure]:
     honest = HONEST_CUTS if cuts == CUTS else cuts
     plan = [(model_campaign.HONEST, honest, 1, mode) for mode in model_campaign.MODES]
     plan += [(f, cuts, seed, model_campaign.MODES[0]) for f in faulty_drive.FAULTS for seed in range(1, seeds + 1)]
-    found = [model_campaign.tried(*words) for words in in_turn(plan, BENCH)]
-    figures, of_faults = [], found[len(model_campaign.MODES) :]
-    for each in found[: len(model_campaign.MODES)]:
-        said = each.failing[1] + each.suspicious + each.compared.false + (each.exit_code != 0)
-        figures.append(exactly(f"honest, {each.mode}: {each.cuts} cuts: accusations", said, "", 0))
+    campaigns = [model_campaign.tried(*words) for words in in_turn(plan, BENCH)]
+    figures, of_faults = [], campaigns[len(model_campaign.MODES) :]
+    for campaign in campaigns[: len(model_campaign.MODES)]:
+        accusations = campaign.failing[1] + campaign.suspicious + campaign.compared.false + (campaign.exit_code != 0)
+        figures.append(exactly(f"honest, {campaign.mode}: {campaign.cuts} cuts: accusations", accusations, "", 0))
     for fault in faulty_drive.FAULTS:
-        figures.append(_of_fault([each for each in of_faults if each.fault == fault]))
-    false = sum(each.compared.false + each.compared.wrong for each in of_faults)
-    seen = [each for each in of_faults if _observable(each)]
-    missed = sum(not _is_found(each) for each in seen)
-    never = len(faulty_drive.FAULTS) - len({each.fault for each in of_faults if each.exercised})
+        figures.append(_of_fault([campaign for campaign in of_faults if campaign.fault == fault]))
+    false = sum(campaign.compared.false + campaign.compared.wrong for campaign in of_faults)
+    seen = [campaign for campaign in of_faults if _observable(campaign)]
+    missed = sum(not _is_found(campaign) for campaign in seen)
+    never = len(faulty_drive.FAULTS) - len({campaign.fault for campaign in of_faults if campaign.exercised})
     return [
         *figures,
         exactly("blocks accused that were sound, or at another cut", false, "blocks", 0),
@@ -56,12 +56,12 @@ def _is_found(of: "Tried") -> bool:
 def _of_fault(of: "list[Tried]") -> Figure:
     """The share of cuts whose damage was found at that cut, or in an interval that has it; of a fault of the drive as a
     whole, of the campaigns that found it."""
-    bad, found = (sum(getattr(each.compared, name) for each in of) for name in ("bad", "found"))
-    name = f"{of[0].fault}: {sum(each.exercised for each in of)} times"
+    bad, matched = (sum(getattr(campaign.compared, name) for campaign in of) for name in ("bad", "found"))
+    name = f"{of[0].fault}: {sum(campaign.exercised for campaign in of)} times"
     if bad:
-        return at_least(f"{name}, {found} of {bad} cuts found", 100 * found / bad, "%", AT_ITS_CUT)
-    if any(each.events for each in of):
-        caught = sum(each.exit_code in (11, 12) for each in of)
+        return at_least(f"{name}, {matched} of {bad} cuts found", 100 * matched / bad, "%", AT_ITS_CUT)
+    if any(campaign.events for campaign in of):
+        caught = sum(campaign.exit_code in (11, 12) for campaign in of)
         return at_least(f"{name}: {' '.join(of[0].names)}", 100 * caught / len(of), "%", AT_ITS_CUT)
     return Figure(f"{name}, nothing to be seen", math.nan, "%", "to compare", True)
 

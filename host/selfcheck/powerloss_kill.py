@@ -46,18 +46,18 @@ def carried_out(count: int, seed: int = 1) -> list[dict]:
     killed in; "": it was not), kept (sessions that were judged by then), resumes and faults (list of words)."""
     chance = random.Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="ssdrig-kill-", dir="/var/tmp"))
-    found = []
+    campaigns = []
     try:
         for n in in_turn(range(count), "powerloss-kill"):
             phase, victim = list(PHASES)[n % len(PHASES)], VICTIMS[(n + n // len(PHASES)) % len(VICTIMS)]
             one = _one(phase, victim, chance, folder / str(n))
-            found.append(one)
+            campaigns.append(one)
             words = f"kill {n + 1}: {victim}, phase {phase}, caught in {one['caught'] or 'none'}, {one['kept']} judged"
             print(f"{words}, {one['resumes']} resumes: {one['faults'] or 'ok'}", file=sys.stderr)
             shutil.rmtree(folder / str(n))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return found
+    return campaigns
 
 
 def _one(phase: str, victim: str, chance: random.Random, runs: Path) -> dict:
@@ -80,20 +80,20 @@ def _one(phase: str, victim: str, chance: random.Random, runs: Path) -> dict:
             os.killpg(host.pid, signal.SIGKILL)
         host.wait()
     run = powerloss_runs.folder(runs)
-    found: dict = {"victim": victim, "phase": phase, "caught": caught}
+    outcome: dict = {"victim": victim, "phase": phase, "caught": caught}
     if run is None:
-        faults.append(f"it has made no run folder: {powerloss_runs.said(runs)}")
-        return {**found, "kept": 0, "resumes": 0, "faults": faults + _left(family)}
+        faults.append(f"it has made no run folder: {powerloss_runs.last_output(runs)}")
+        return {**outcome, "kept": 0, "resumes": 0, "faults": faults + _left(family)}
     before, resumes = sessions.judged(parts.of(run)), 0
     while (host.returncode or resumes) and resumes < RESUMES:
         resumes += 1
-        said = _resumed(run)
-        if not said:
+        error = _resumed(run)
+        if not error:
             break
         if resumes == RESUMES:
-            faults.append(said)
-    found |= {"kept": len(before), "resumes": resumes}
-    return {**found, "faults": faults + _checked(run, before) + _power(run) + _left(family)}
+            faults.append(error)
+    outcome |= {"kept": len(before), "resumes": resumes}
+    return {**outcome, "faults": faults + _checked(run, before) + _power(run) + _left(family)}
 
 
 class _Seen:
@@ -165,17 +165,19 @@ def _resumed(run: Path) -> str:
 
 def _checked(run: Path, before: dict[int, dict]) -> list[str]:
     """What is wrong with the sessions of a campaign that has come to its end."""
-    told = powerloss_runs.records(run)
-    numbers = [each["cut"] for each in told]
+    records = powerloss_runs.records(run)
+    numbers = [session["cut"] for session in records]
     faults = [f"session {number} was judged twice" for number in set(numbers) if numbers.count(number) > 1]
     faults += [f"session {number} is lost" for number in before if number not in numbers]
-    after = {each["cut"]: each for each in told}
+    after = {session["cut"]: session for session in records}
     for number, record in before.items():
         if number in after and any(after[number].get(key) != value for key, value in record.items()):
             faults.append(f"session {number} has another verdict now")
     if sorted(numbers) != list(range(1, max(numbers, default=0) + 1)) or len(numbers) < CUTS:
         faults.append(f"sessions {sorted(numbers)}")
-    return faults + [f"session {each['cut']} accuses the drive: {each['findings']}" for each in told if each["failed"]]
+    return faults + [
+        f"session {session['cut']} accuses the drive: {session['findings']}" for session in records if session["failed"]
+    ]
 
 
 def _power(run: Path) -> list[str]:
@@ -197,13 +199,23 @@ def _left(family: set[int]) -> list[str]:
 
 
 def powerloss_kill(kills: int = KILLS) -> list[Figure]:
-    found = carried_out(kills)
-    alone = sum(each["victim"] == "firmware" and not each["resumes"] for each in found)
-    of, most = sum(each["victim"] == "firmware" for each in found), min(kills, len(PHASES))
+    campaigns = carried_out(kills)
+    alone = sum(campaign["victim"] == "firmware" and not campaign["resumes"] for campaign in campaigns)
+    of, most = sum(campaign["victim"] == "firmware" for campaign in campaigns), min(kills, len(PHASES))
     return [
-        exactly("kills carried out", sum(bool(each["caught"]) for each in found), "kills", kills),
-        at_least("phases that a kill came in", len({each["caught"] for each in found} & {*PHASES}), "phases", most),
-        exactly("campaigns with a fault after the kill", sum(bool(each["faults"]) for each in found), "campaigns", 0),
+        exactly("kills carried out", sum(bool(campaign["caught"]) for campaign in campaigns), "kills", kills),
+        at_least(
+            "phases that a kill came in",
+            len({campaign["caught"] for campaign in campaigns} & {*PHASES}),
+            "phases",
+            most,
+        ),
+        exactly(
+            "campaigns with a fault after the kill",
+            sum(bool(campaign["faults"]) for campaign in campaigns),
+            "campaigns",
+            0,
+        ),
         Figure(f"of {of} kills of the firmware, without a resume", alone, "campaigns", "to compare", True),
     ]
 

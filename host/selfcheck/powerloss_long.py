@@ -25,10 +25,10 @@ NAMES = {"run_board.py": "firmware", "virtual.cable": "cable", "virtual.serve": 
 
 def watched(host_pid: int) -> dict[str, tuple[int, float]]:
     """{process: (bytes of memory of its own, s of CPU time)}; files that are mapped do not count."""
-    found = {}
+    usage = {}
     for pid in {host_pid, *kill.descendants(host_pid)}:
         words = kill.words_of_process(pid)
-        name = next((each for mark, each in NAMES.items() if mark in words), None)
+        name = next((label for mark, label in NAMES.items() if mark in words), None)
         try:
             status = Path(f"/proc/{pid}/status").read_text()
             times = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -36,8 +36,8 @@ def watched(host_pid: int) -> dict[str, tuple[int, float]]:
             continue
         own = [line.split()[1] for line in status.splitlines() if line.startswith("RssAnon")]
         if name and own:
-            found[name] = int(own[0]) << 10, (int(times[11]) + int(times[12])) / TICKS
-    return found
+            usage[name] = int(own[0]) << 10, (int(times[11]) + int(times[12])) / TICKS
+    return usage
 
 
 def grown_percent(bytes_: list[int]) -> float:
@@ -74,7 +74,7 @@ def shown(cuts: int = CUTS) -> list[Figure]:
         run = powerloss_runs.folder(runs)
         judged = powerloss_runs.records(run) if run else []
         if code:
-            print(f"exit code {code}: {powerloss_runs.said(runs)}", file=sys.stderr)
+            print(f"exit code {code}: {powerloss_runs.last_output(runs)}", file=sys.stderr)
         pictures = len(list(run.glob("powerloss/*/waveform.npz"))) if run else 0
     made = powerloss_runs.cuts_of(judged)
     took_s = (judged[-1]["t_ns"] - judged[0]["t_ns"]) / 1e9 if judged else float("nan")
@@ -82,8 +82,8 @@ def shown(cuts: int = CUTS) -> list[Figure]:
     figures = [
         exactly("exit code", code, "", 0),
         exactly("cuts judged", len(made), "cuts", cuts),
-        exactly("cuts that accuse the drive", sum(each["failed"] for each in judged), "cuts", 0),
-        exactly("cuts with a suspicion", sum(each["suspicion"] for each in judged), "cuts", 0),
+        exactly("cuts that accuse the drive", sum(session["failed"] for session in judged), "cuts", 0),
+        exactly("cuts with a suspicion", sum(session["suspicion"] for session in judged), "cuts", 0),
         at_least("pictures of a fall", pictures, "pictures", cuts),
         at_most("a cut takes, control sessions shared out", each_s, "s", MOST_S),
     ]

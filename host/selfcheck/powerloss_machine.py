@@ -47,10 +47,12 @@ def drawn(chance: random.Random, most: int) -> History:
         status = -5 if chance.random() < 0.08 and done != NEVER else 0
         fua, zeros = (kind == WRITE and chance.random() < share for share in (0.3, 0.15))
         commands.append(Command(0, kind, blocks, fua, status, submit, done, zeros))
-    trims = [each for each in commands if each.kind == TRIM or each.zeros]
-    commands = [each for each in commands if each.kind != BLANK or not any(_meet(each, trim) for trim in trims)]
-    commands.sort(key=lambda each: each.submit_ns)
-    numbered = tuple(each._replace(seq=FIRST_SEQ + i) for i, each in enumerate(commands))
+    trims = [command for command in commands if command.kind == TRIM or command.zeros]
+    commands = [
+        command for command in commands if command.kind != BLANK or not any(_meet(command, trim) for trim in trims)
+    ]
+    commands.sort(key=lambda command: command.submit_ns)
+    numbered = tuple(command._replace(seq=FIRST_SEQ + i) for i, command in enumerate(commands))
     return History(numbered, (chance.choice((7, ZEROS)), 8), chance.random() < 0.2)
 
 
@@ -62,8 +64,8 @@ def _meet(read: Command, trim: Command) -> bool:
 
 def by_sets(history: History) -> list[set[int]]:
     """What each block may hold, by the definition with sets: no durable command came strictly after it."""
-    acked = [each for each in history.commands if each.status == 0 and each.done_ns < ON_NS]
-    flushes = [each for each in acked if each.kind == FLUSH]
+    acked = [command for command in history.commands if command.status == 0 and command.done_ns < ON_NS]
+    flushes = [command for command in acked if command.kind == FLUSH]
 
     def is_durable(x: Command) -> bool:
         if x not in acked or x.kind not in (WRITE, BLANK):
@@ -72,19 +74,21 @@ def by_sets(history: History) -> list[set[int]]:
 
     out = []
     for block in range(BLOCKS):
-        on = [each for each in history.commands if block in each.blocks]
-        kept = [each for each in on if is_durable(each)]
+        on = [command for command in history.commands if block in command.blocks]
+        durable = [command for command in on if is_durable(command)]
 
-        def follows(x: Command, blank: bool, kept: list[Command] = kept) -> bool:
+        def follows(x: Command, blank: bool, durable: list[Command] = durable) -> bool:
             """Whether something durable came after x; of a blank, something that was written."""
             done = x.done_ns if x in acked else NEVER
-            return any(done < each.submit_ns for each in kept if not (blank and each.kind == BLANK))
+            return any(done < command.submit_ns for command in durable if not (blank and command.kind == BLANK))
 
-        legal = {each.seq for each in on if each.kind == WRITE and not each.zeros and not follows(each, False)}
-        if any((each.kind == TRIM or each.zeros) and not follows(each, True) for each in on):
+        legal = {
+            command.seq for command in on if command.kind == WRITE and not command.zeros and not follows(command, False)
+        }
+        if any((command.kind == TRIM or command.zeros) and not follows(command, True) for command in on):
             legal.add(ZEROS)
         base = history.base[block]
-        if not [each for each in kept if not (base == ZEROS and each.kind == BLANK)]:
+        if not [command for command in durable if not (base == ZEROS and command.kind == BLANK)]:
             legal.add(base)
         out.append(legal)
     return out
@@ -99,38 +103,38 @@ def searched(history: History) -> set[tuple[int, ...]]:
     effect. Any block may be written out at any time; it must be between submission and completion of a FLUSH, and
     between effect and completion of a FUA write. Without a volatile cache every effect is written out at once."""
     events = []
-    for i, each in enumerate(history.commands):
-        known = each.status == 0 and each.done_ns < CUT_NS
-        events.append((each.submit_ns, 2 if each.kind == FLUSH else 0, "submit", i))
+    for i, command in enumerate(history.commands):
+        known = command.status == 0 and command.done_ns < CUT_NS
+        events.append((command.submit_ns, 2 if command.kind == FLUSH else 0, "submit", i))
         if known:
-            events.append((each.done_ns, 1, "done", i))
+            events.append((command.done_ns, 1, "done", i))
     events.sort()
     # a state: what the cache holds, what the medium holds, effects that have happened, duties that are done
     states: set[tuple] = {(history.base, history.base, frozenset(), frozenset())}
     active: set[int] = set()
     finished: set[int] = set()
     for _, _, what, i in events:
-        each = history.commands[i]
+        command = history.commands[i]
         if what == "submit":
             active.add(i)
         else:
             states = {state for state in states if _may_complete(history, i, state)}
             finished.add(i)
-            if each.kind != TRIM:
+            if command.kind != TRIM:
                 active.discard(i)
         states = _closed(history, states, active, finished)
     return {medium for _, medium, _, _ in states}
 
 
 def _may_complete(history: History, i: int, state: tuple) -> bool:
-    each = history.commands[i]
+    command = history.commands[i]
     _, _, effects, duties = state
-    if each.kind == WRITE:
-        parts = {(i, block) for block in each.blocks}
-        return parts <= effects and (not each.fua or history.ack or parts <= duties)
-    if each.kind == FLUSH:
+    if command.kind == WRITE:
+        parts = {(i, block) for block in command.blocks}
+        return parts <= effects and (not command.fua or history.ack or parts <= duties)
+    if command.kind == FLUSH:
         return history.ack or {(i, block) for block in range(BLOCKS)} <= duties
-    return each.kind == TRIM or {(i, block) for block in each.blocks} <= duties
+    return command.kind == TRIM or {(i, block) for block in command.blocks} <= duties
 
 
 def _closed(history: History, states: set, active: set[int], finished: set[int]) -> set:
@@ -141,14 +145,16 @@ def _closed(history: History, states: set, active: set[int], finished: set[int])
         cache, medium, effects, duties = ahead.pop()
         after = []
         for i in active:
-            each = history.commands[i]
-            if each.kind not in (WRITE, TRIM):
+            command = history.commands[i]
+            if command.kind not in (WRITE, TRIM):
                 continue
-            for block in each.blocks:
-                if (i, block) in effects or (each.kind == TRIM and _overtaken(history, i, block, effects)):
+            for block in command.blocks:
+                if (i, block) in effects or (command.kind == TRIM and _overtaken(history, i, block, effects)):
                     continue
                 new = (
-                    cache[:block] + (each.seq if each.kind == WRITE and not each.zeros else ZEROS,) + cache[block + 1 :]
+                    cache[:block]
+                    + (command.seq if command.kind == WRITE and not command.zeros else ZEROS,)
+                    + cache[block + 1 :]
                 )
                 after.append((new, new if history.ack else medium, effects | {(i, block)}, duties))
         for block in range(BLOCKS):
@@ -169,37 +175,39 @@ def _overtaken(history: History, i: int, block: int, effects: frozenset) -> bool
     trim = history.commands[i]
     done = trim.done_ns if trim.status == 0 and trim.done_ns < CUT_NS else NEVER
     return any(
-        (k, block) in effects and each.kind == WRITE and done < each.submit_ns
-        for k, each in enumerate(history.commands)
+        (k, block) in effects and command.kind == WRITE and done < command.submit_ns
+        for k, command in enumerate(history.commands)
     )
 
 
 def _read(history: History, state: tuple, active: set[int]) -> tuple:
     """Reads under way that may have found zeros by now."""
     cache, medium, effects, duties = state
-    found = {
+    zeroed = {
         (i, block)
         for i in active
         if history.commands[i].kind == BLANK
         for block in history.commands[i].blocks
         if cache[block] == ZEROS
     }
-    return cache, medium, effects, duties | found
+    return cache, medium, effects, duties | zeroed
 
 
 def judged(history: History, checker=verdict) -> list[set[int]]:
     """What each block may hold, by the verdict: every content is asked for."""
     promise = Promise(ACK if history.ack else BY_FLUSH, 512, 1, 0, 0, "zeros", True, "")
-    writes = [each for each in history.commands if each.kind == WRITE and not each.zeros]
+    writes = [command for command in history.commands if command.kind == WRITE and not command.zeros]
     old = {ZEROS, 5, *history.base}
     asked = [
-        (b, content) for b in range(BLOCKS) for content in {*old, *(each.seq for each in writes if b in each.blocks)}
+        (b, content)
+        for b in range(BLOCKS)
+        for content in {*old, *(command.seq for command in writes if b in command.blocks)}
     ]
     lba, seen = (np.array(column, np.int64) for column in zip(*asked))
     base = np.array([history.base[block] for block, _ in asked], np.int64)
     blocks = verdict.Blocks(lba, base, seen, np.zeros(len(asked), bool))
-    said = checker.judge(session(history), blocks, promise)
-    failed = set(said.failed().tolist())
+    ruling = checker.judge(session(history), blocks, promise)
+    failed = set(ruling.failed().tolist())
     out: list[set[int]] = [set() for _ in range(BLOCKS)]
     for i, (block, content) in enumerate(asked):
         if i not in failed:

@@ -44,12 +44,14 @@ def campaign(seed: int) -> Campaign:
         words = [sys.executable, "-P", "-m", "ssdrig", "run", "powerloss", "--virtual", "sata-tlc", *faults]
         words += ["--capacity", "128MiB", "--quiet", "--cuts", str(CUTS), "--seed", str(seed), "--runs", name]
         words += [word for one in SET for word in ("--set", one)]
-        with open(Path(name, "said"), "wb") as said:
-            process = subprocess.Popen(words, stdout=said, stderr=said, start_new_session=True, preexec_fn=with_me())
+        with open(Path(name, "said"), "wb") as output:
+            process = subprocess.Popen(
+                words, stdout=output, stderr=output, start_new_session=True, preexec_fn=with_me()
+            )
         code, run = powerloss_runs.within(process, END_S), powerloss_runs.folder(Path(name))
         records = [one for one in powerloss_runs.records(run) if one["control"] is None] if run else []
         if code not in (0, 11):
-            print(f"seed {seed}: exit code {code}: {powerloss_runs.said(Path(name))}", file=sys.stderr)
+            print(f"seed {seed}: exit code {code}: {powerloss_runs.last_output(Path(name))}", file=sys.stderr)
     ready_s = [(one["ready_s"] - one["stalled_s"], one["ready_s"]) for one in records if one["ready_s"] is not None]
     return Campaign(Verdict(code, tuple(of_return(one) for one in records)), tuple(ready_s))
 

@@ -150,13 +150,13 @@ class Faulty(Campaign):
     def drive_says(self, ready_ns: int | None) -> set[str]:
         """Findings on the drive as a whole, after a cut."""
         if ready_ns is None:
-            return {said.name for said in health.judge(self.state, health.State(None), tries=health.DEAD_CYCLES)}
+            return {symptom.name for symptom in health.judge(self.state, health.State(None), tries=health.DEAD_CYCLES)}
         before, self.state = self.state, self._state(ready_ns / 1e9)
         usual_s = health.usual_s(self.ready_s)
         self.ready_s.append(ready_ns / 1e9)
-        found = {said.name for said in health.judge(before, self.state, usual_s=usual_s)}
+        symptoms = {symptom.name for symptom in health.judge(before, self.state, usual_s=usual_s)}
         aged = health.capacitors(range(len(self.recharge_J)), self.recharge_J)
-        return found | ({aged.name} if aged else set())
+        return symptoms | ({aged.name} if aged else set())
 
 
 def campaign(case: Case, seed: int, with_fault: bool = True, least: int = LEAST, most: int = MOST) -> Result:
@@ -171,12 +171,12 @@ def campaign(case: Case, seed: int, with_fault: bool = True, least: int = LEAST,
             while n < most and (n < least or found_at is None):
                 n += 1
                 failed, names, late_trims = _one(test)
-                truth = [each for each in test.device.last_cut["faults"] if each["observable"]]
+                truth = [injected for injected in test.device.last_cut["faults"] if injected["observable"]]
                 faults_of = test.device.last_cut["faults"]
-                found = _compared(fault, truth, failed, names, faults_of, case.block_bytes, late_trims)
+                score = _compared(fault, truth, failed, names, faults_of, case.block_bytes, late_trims)
                 for name in count:
-                    count[name] += found[name]
-                known = found["right"] or (names & set(fault.leads_to) and with_fault)
+                    count[name] += score[name]
+                known = score["right"] or (names & set(fault.leads_to) and with_fault)
                 found_at = n if found_at is None and known else found_at
                 if names & {"DEAD", "MISSING"}:
                     break
@@ -192,8 +192,8 @@ def _one(test: Faulty) -> tuple[dict[int, str], set[str], set[int]]:
         cut = test.cut()
     except DriveError:
         return {}, test.drive_says(None), set()
-    blocks, found = cut.blocks, cut.verdict
-    failed = {int(blocks.lba[i]): NAMES[found.finding[i]] for i in found.failed()}
+    blocks, ruling = cut.blocks, cut.verdict
+    failed = {int(blocks.lba[i]): NAMES[ruling.finding[i]] for i in ruling.failed()}
     late_trims = blocks.lba[blocks.trimmed & (blocks.seen == record.ZEROS)]
     return failed, test.drive_says(cut.ready_ns), set(late_trims.tolist())
 
@@ -212,14 +212,16 @@ def _compared(
     out = dict.fromkeys(("observable", "missed", "right", "blocks_missed", "false"), 0)
     of_a_page = 4096 // block_bytes
     touched: set[int] = set()
-    for each in all_truth:
-        touched |= {page * of_a_page + k for page in each["pages"] for k in range(of_a_page)} | set(each["blocks"])
-    for each in truth:
-        said = {failed[block] for block in each["blocks"] if block in failed} if each["blocks"] else names
+    for injected in all_truth:
+        touched |= {page * of_a_page + k for page in injected["pages"] for k in range(of_a_page)} | set(
+            injected["blocks"]
+        )
+    for injected in truth:
+        reported = {failed[block] for block in injected["blocks"] if block in failed} if injected["blocks"] else names
         out["observable"] += 1
-        out["missed"] += not said
-        out["right"] += bool(said & set(fault.leads_to))
-        out["blocks_missed"] += sum(block not in failed and block not in late_trims for block in each["blocks"])
+        out["missed"] += not reported
+        out["right"] += bool(reported & set(fault.leads_to))
+        out["blocks_missed"] += sum(block not in failed and block not in late_trims for block in injected["blocks"])
     out["false"] = len(failed.keys() - touched) + len(names - set(fault.leads_to) if truth else names - LASTING)
     return out
 

@@ -44,8 +44,8 @@ def _made(run: Path) -> list[Figure]:
         report.command(args)
     wall_s, cpu_s = time.monotonic() - wall_s, time.process_time() - cpu_s
     page = (run / "report.html").read_text()
-    found = json.loads((run / "figures.json").read_text())["rows"][0]["found"]
-    failing = found["failing_cuts"]
+    result = json.loads((run / "figures.json").read_text())["rows"][0]["found"]
+    failing = result["failing_cuts"]
     accused = re.findall(r'<figure id="cut-([0-9]+)".*?</figure>', page, re.S)
     proofs = sum(
         f'id="cut-{n}"' in page and "This breaks the promise" in page.split(f'id="cut-{n}"')[1].split("</figure>")[0]
@@ -59,7 +59,7 @@ def _made(run: Path) -> list[Figure]:
         at_least("cuts that broke a promise", len(failing), "cuts", 1),
         exactly("of these, without a proof in sentences on the page", len(failing) - proofs, "cuts", 0),
         exactly("of these, not a panel of the page", len(set(map(str, failing)) - set(accused)), "cuts", 0),
-        exactly("points of cuts less judged cuts", judged["powerloss_cut"] - found["judged"], "points", 0),
+        exactly("points of cuts less judged cuts", judged["powerloss_cut"] - result["judged"], "points", 0),
     ]
 
 

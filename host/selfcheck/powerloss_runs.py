@@ -20,10 +20,10 @@ def begin(runs: Path, cuts: int, *sets: str) -> subprocess.Popen:
     """Start a campaign whose run folder comes to lie in `runs`; what it says goes to the file `said` there. It ends
     when this process is gone."""
     words = [sys.executable, "-P", "-m", "ssdrig", *WORDS, "--cuts", str(cuts), "--runs", str(runs)]
-    for each in (*SET, *sets):
-        words += ["--set", each]
-    with open(runs / "said", "wb") as said:
-        return subprocess.Popen(words, stdout=said, stderr=said, start_new_session=True, preexec_fn=with_me())
+    for setting in (*SET, *sets):
+        words += ["--set", setting]
+    with open(runs / "said", "wb") as output:
+        return subprocess.Popen(words, stdout=output, stderr=output, start_new_session=True, preexec_fn=with_me())
 
 
 def within(campaign: subprocess.Popen, seconds: float) -> int | None:
@@ -47,19 +47,19 @@ def folder(runs: Path) -> Path | None:
     return next(runs.glob("2*"), None)
 
 
-def said(runs: Path) -> str:
+def last_output(runs: Path) -> str:
     """The end of what the campaign said."""
     return (runs / "said").read_text(errors="replace").strip()[-500:]
 
 
 def records(run: Path) -> list[dict]:
     """Of the events session.judged, in all parts."""
-    return [each for part in parts.of(run) for each in journal.events(part) if each["kind"] == "session.judged"]
+    return [event for part in parts.of(run) for event in journal.events(part) if event["kind"] == "session.judged"]
 
 
 def cuts_of(judged: Iterable[Mapping]) -> list[Mapping]:
     """Those that are no control sessions and were judged."""
-    return [each for each in judged if each["judged"] and each["control"] is None]
+    return [session for session in judged if session["judged"] and session["control"] is None]
 
 
 def report(run: Path, number: int) -> dict[str, Any]:
@@ -74,5 +74,5 @@ def board(run: Path) -> list[dict]:
 
 def true_ns(boots: Iterable[Mapping], t_us: int, near_ns: int) -> int:
     """Host time of a board's time by its truth, in its boot of about then."""
-    boot = max((each for each in boots if each["t_boot_ns"] <= near_ns), key=lambda each: each["t_boot_ns"])
+    boot = max((boot for boot in boots if boot["t_boot_ns"] <= near_ns), key=lambda boot: boot["t_boot_ns"])
     return boot["t_boot_ns"] + round((t_us - boot["tick0"]) * 1000 / (1 + boot["ppm"] * 1e-6))

@@ -226,15 +226,15 @@ def asked(scene: Scene) -> tuple[verdict.Session, verdict.Blocks]:
     times: dict[str, Any] = {"cut_ns": CUT_NS, "on_ns": ON_NS, "settled_ns": ON_NS + 5, "verify_ns": ON_NS + 10}
     lba = np.array(list(scene.blocks), np.int64)
     base, contents, _ = zip(*scene.blocks.values())
-    seen = np.array([record.TORN if isinstance(each, list) else each for each in contents])
-    parts = [(at, part) for at, each in zip(scene.blocks, contents) if isinstance(each, list) for part in each]
+    seen = np.array([record.TORN if isinstance(content, list) else content for content in contents])
+    parts = [(at, part) for at, content in zip(scene.blocks, contents) if isinstance(content, list) for part in content]
     part_lba, part_seen = np.array(parts, np.int64).reshape(-1, 2).T
     session = verdict.Session(rows(scene.commands), **times | scene.session)
     blocks = verdict.Blocks(lba, np.array(base), seen, np.isin(lba, scene.canaries), np.isin(lba, scene.trimmed))
     return session, blocks._replace(part_lba=part_lba, part_seen=part_seen)
 
 
-def said(scene: Scene, checker: Checker = Checker()) -> list[str]:  # noqa: B008 - a constant
+def judged(scene: Scene, checker: Checker = Checker()) -> list[str]:  # noqa: B008 - a constant
     """The class of each block of a scene."""
     return [NAMES[n] for n in checker.verdict.judge(*asked(scene), scene.promise).finding]
 

@@ -43,7 +43,7 @@ class Clean(Counter):
 
 def clean(preset: str, cache_on: bool, session_ns: tuple[int, int], cuts: int, seed: int = 1, torn: float = 0) -> Clean:
     """A campaign of so many cuts in model time."""
-    out, certain = Clean(), np.array([each.certain for each in findings.CLASSES])
+    out, certain = Clean(), np.array([finding.certain for finding in findings.CLASSES])
     began_s = time.process_time()
     with tempfile.TemporaryDirectory(prefix="ssdrig-bench-powerloss-") as folder:
         campaign = Campaign(
@@ -52,13 +52,13 @@ def clean(preset: str, cache_on: bool, session_ns: tuple[int, int], cuts: int, s
         try:
             for _ in range(cuts):
                 cut = campaign.cut()
-                found = cut.verdict.finding
+                classes = cut.verdict.finding
                 out["cuts"] += not cut.verdict.why_not
                 out["commands"] += len(cut.session.rows)
                 out["blocks"] += len(cut.blocks.lba)
                 out["lost"] += len(cut.verdict.lost_volatile)
-                out["FAIL"] += int((certain[found] & (found > 0)).sum())
-                out["warn"] += int((~certain[found]).sum())
+                out["FAIL"] += int((certain[classes] & (classes > 0)).sum())
+                out["warn"] += int((~certain[classes]).sum())
         finally:
             campaign.close()
     out["cpu_ms"] = round((time.process_time() - began_s) * 1000)
@@ -67,11 +67,11 @@ def clean(preset: str, cache_on: bool, session_ns: tuple[int, int], cuts: int, s
 
 def clean_campaigns() -> list[Figure]:
     """1000 cuts of each kind in four campaigns, so that there is a progress to show."""
-    figures, found = [], {title: Clean() for title in CLEAN}
+    figures, totals = [], {title: Clean() for title in CLEAN}
     parts = [(title, torn, seed) for title in CLEAN for torn in TORN for seed in (1, 2)]
     for title, torn, seed in in_turn(parts, "powerloss-clean"):
-        found[title] += clean(*CLEAN[title], CUTS // 4, seed, torn)
-    for title, total in found.items():
+        totals[title] += clean(*CLEAN[title], CUTS // 4, seed, torn)
+    for title, total in totals.items():
         figures += [
             at_least(f"{title}: cuts judged", total["cuts"], "cuts", CUTS),
             at_least(f"{title}: commands", total["commands"], "commands", COMMANDS),
@@ -139,12 +139,12 @@ def _best(target: str, folder: Path) -> tuple[float, float]:
     """(least us of CPU a command, most commands a second)."""
     transport = targets.connected(target)
     try:
-        found = [_once(transport, folder / f"history-{i}", 1 + i) for i in range(TRIES + 1)][1:]
+        measured = [_once(transport, folder / f"history-{i}", 1 + i) for i in range(TRIES + 1)][1:]
     finally:
         transport.close()
         for file in folder.glob("history-*"):
             file.unlink()
-    return min(us for us, _ in found), max(rate for _, rate in found)
+    return min(us for us, _ in measured), max(rate for _, rate in measured)
 
 
 def _once(transport: Transport, path: Path, session: int) -> tuple[float, float]:

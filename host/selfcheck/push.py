@@ -42,10 +42,10 @@ def push() -> list[Figure]:
         curl_s, push_s = map(min, zip(*both, strict=True))
         lines = _lines(many)
         print(f"{lines} lines of {DRIVES} drives: curl {curl_s:.2f} s, push {push_s:.2f} s", file=sys.stderr)
-        kept = sum(server.counts(["power"], None, f"many{BEST_OF - 1}").values())
+        stored = sum(server.counts(["power"], None, f"many{BEST_OF - 1}").values())
         return [
             at_least("rate of push over that of curl", curl_s / push_s, "", 0.8),
-            exactly("points of power lost", DRIVES * _lines(run, b"power,") - kept, "", 0),
+            exactly("points of power lost", DRIVES * _lines(run, b"power,") - stored, "", 0),
             at_most("finished run of 7200 s, points made before", sent_s, "s", 2),
             at_most("the same again", again_s, "s", 0.5),
             at_most("finished run of 7200 s, its points made too", anew_s, "s", 8),

@@ -71,20 +71,20 @@ def made_twice(runs: list[Path], page: Path) -> list[Figure]:
     parser = ArgumentParser()
     report.add_arguments(parser)
     args = parser.parse_args([*map(str, runs), "--out", str(page), "--json"])
-    figures, said = [], []
+    figures, outputs = [], []
     for name, bar_s in (("report of 10 runs x 7200 s", 10), ("the same again, nothing changed", 2)):
         out, started = io.StringIO(), time.monotonic()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
             report.command(args)
         load = os.getloadavg()[0]
         figures.append(at_most(f"{name}, load of the machine {load:.1f}", time.monotonic() - started, "s", bar_s))
-        found = [json.loads(line) for line in out.getvalue().splitlines()]
-        said.append(found)
-    loads = [row for one in found for row in one["rows"] if row["path"] == "load"]
+        documents = [json.loads(line) for line in out.getvalue().splitlines()]
+        outputs.append(documents)
+    loads = [row for one in documents for row in one["rows"] if row["path"] == "load"]
     counted = [row["windows"]["all"]["samples"] for row in loads]
     figures += [
         at_least("power samples in each run", min(counted), "", SECONDS * 1000),
-        exactly("runs whose figures differ the second time", sum(a != b for a, b in zip(*said)), "", 0),
+        exactly("runs whose figures differ the second time", sum(a != b for a, b in zip(*outputs)), "", 0),
         at_most("size of its page", page.stat().st_size / 1e6, "MB", 1.5),
     ]
     if not browser.find():

@@ -119,8 +119,8 @@ def carry_out(acts, book: journal.Journal, drive: VirtualDrive, jobs: int, momen
         polls[0] += 1
         now_ns = book.event("smart.start", n=polls[0], reason=reason)["t_ns"]
         log = {"data_units_written": -(-written(drive) // UNIT_BYTES), "data_units_read": 0, "temperature": 30}
-        said = {"device": {"protocol": "NVMe"}, "firmware_version": "M1", "nvme_smart_health_information_log": log}
-        document = {"n": polls[0], "reason": reason, "t_start_ns": now_ns, "t_end_ns": now_ns, "smartctl": said}
+        answer = {"device": {"protocol": "NVMe"}, "firmware_version": "M1", "nvme_smart_health_information_log": log}
+        document = {"n": polls[0], "reason": reason, "t_start_ns": now_ns, "t_end_ns": now_ns, "smartctl": answer}
         book.put(f"smart/{polls[0]:03}.json", json.dumps(document).encode())
         book.event("smart.end", n=polls[0], reason=reason, ok=True)
 
@@ -130,7 +130,7 @@ def carry_out(acts, book: journal.Journal, drive: VirtualDrive, jobs: int, momen
 
     target = {"fio_target": "nbd+unix:///?socket=model", "remember": lambda offsets: None}
     bench: Any = SimpleNamespace(drive=DRIVE, check=lambda: None, purge=purge, **target)
-    none = {name: lambda *said: None for name in ("begin", "act", "act_done")}
+    none = {name: lambda *words: None for name in ("begin", "act", "act_done")}
     live: Any = SimpleNamespace(poll_smart=poll, left_s=lambda: (0.0, 0.0), **none)
     stop: Any = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext, asked=lambda: False)
     show: Any = SimpleNamespace(show=lambda words: None)
@@ -193,8 +193,8 @@ def gone_on(run: Path, kill_at: int | None, rebooted: bool = False) -> bool:
         return False
     state = run.parent / "state.npz"
     now = cut_short.Reading("M1", written(VirtualDrive.load(state)), UNIT_BYTES)
-    found, void = cut_short.left(story.past, story.before, now, story.ours, not rebooted)
-    prepared, todo = resume.rest_of(story, DRIVE, found, void)
+    remaining, void = cut_short.left(story.past, story.before, now, story.ours, not rebooted)
+    prepared, todo = resume.rest_of(story, DRIVE, remaining, void)
     resumed = {"part": len(story.folders) + 1, "begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}
     header = {key: value for key, value in story.parts[-1][0].items() if key not in ("schema", "started")}
     if rebooted:
@@ -228,16 +228,16 @@ def matrix(run: Path, rounds: range | None = None) -> dict[str, float]:
 def faults(run: Path) -> list[str]:
     """What is wrong with a run that has come to its end: files, a steady state that is not of five whole rounds of its
     own part, or parts that do not follow each other by UTC."""
-    found = [f"{part.name}: {words}" for part in parts.of(run) for words in integrity.damage(part)]
+    defects = [f"{part.name}: {words}" for part in parts.of(run) for words in integrity.damage(part)]
     judged = [event for event in journal.events(parts.of(run)[-1]) if event["kind"] == "round"]
     if not (judged and judged[-1]["steady"] and len(judged) > expand.STEADY_ROUNDS):
-        found.append(f"the rule ended the last part after {len(judged)} rounds")
-    window = [each["rounds"] for each in (judged[-1]["tracked"].values() if judged else ())]
+        defects.append(f"the rule ended the last part after {len(judged)} rounds")
+    window = [tracked["rounds"] for tracked in (judged[-1]["tracked"].values() if judged else ())]
     own = [_tracked(run, words) for words in (judged[-1]["tracked"] if judged else ())]
-    found += [f"judged {a}, measured {b}" for a, b in zip(window, own, strict=True) if a != b]
+    defects += [f"judged {a}, measured {b}" for a, b in zip(window, own, strict=True) if a != b]
     ends = [timeline.utc_ns(part) for part in parts.of(run)]
-    found += ["parts overlap in UTC" for a, b in itertools.pairwise(ends) if a[1] >= b[0]]
-    return found
+    defects += ["parts overlap in UTC" for a, b in itertools.pairwise(ends) if a[1] >= b[0]]
+    return defects
 
 
 def _tracked(run: Path, words: str) -> list[float]:
@@ -261,7 +261,7 @@ def proof(kills: int = KILLS, unbroken: int = UNBROKEN, seed: int = 1) -> list[F
             first.append(matrix(run, range(1, expand.STEADY_ROUNDS + 1)))
             lines.append(len(journal.events(run)))
             shutil.rmtree(home / f"whole{i}")
-        mean = {point: statistics.fmean(each[point] for each in whole) for point in whole[0]}
+        mean = {point: statistics.fmean(figures[point] for figures in whole) for point in whole[0]}
         for i in in_turn(range(kills), "resume"):
             run = begun(_new(home / str(i)), chance.randint(4, min(lines)), chance.randrange(1 << 30))
             try:
@@ -271,19 +271,21 @@ def proof(kills: int = KILLS, unbroken: int = UNBROKEN, seed: int = 1) -> list[F
                     again = chance.randint(4, min(lines)) if chance.random() < AGAIN else None
                     more = gone_on(run, again, reboot)
                     rebooted += more and reboot
-                found = faults(run)
+                defects = faults(run)
                 off.append(_off_percent(matrix(run), mean))
-                wrong += bool(found)
+                wrong += bool(defects)
                 parts_most = max(parts_most, len(parts.of(run)))
-                print(f"{run.name}: {len(parts.of(run))} parts, off by {off[-1]:.2f} % {found or ''}", file=sys.stderr)
+                print(
+                    f"{run.name}: {len(parts.of(run))} parts, off by {off[-1]:.2f} % {defects or ''}", file=sys.stderr
+                )
             except Exception as error:
                 stuck += 1
                 print(f"{run.name}: {type(error).__name__}: {error}", file=sys.stderr)
             shutil.rmtree(home / str(i))
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    spread = max(_off_percent(each, mean) for each in whole)
-    biased = max(_off_percent(each, mean) for each in first)
+    spread = max(_off_percent(figures, mean) for figures in whole)
+    biased = max(_off_percent(figures, mean) for figures in first)
     return [
         exactly("runs that cannot go on", stuck, "runs", 0),
         exactly("runs damaged, not steady by rounds of their own, or out of order by UTC", wrong, "runs", 0),
@@ -295,9 +297,9 @@ def proof(kills: int = KILLS, unbroken: int = UNBROKEN, seed: int = 1) -> list[F
     ]
 
 
-def _off_percent(found: dict[str, float], mean: dict[str, float]) -> float:
+def _off_percent(figures: dict[str, float], mean: dict[str, float]) -> float:
     """How far the worst point is off; without end if one is missing."""
-    return max(100 * abs(found.get(point, float("inf")) / mean[point] - 1) for point in mean)
+    return max(100 * abs(figures.get(point, float("inf")) / mean[point] - 1) for point in mean)
 
 
 def _new(folder: Path) -> Path:

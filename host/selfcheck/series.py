@@ -54,12 +54,12 @@ def series() -> list[Figure]:
 
 def _first_points(text: bytes) -> dict[bytes, list[tuple[bytes, int]]]:
     """Of each series that belongs to the run: (what stands before the time, the time) of its first points."""
-    found: dict[bytes, list[tuple[bytes, int]]] = {}
+    first: dict[bytes, list[tuple[bytes, int]]] = {}
     for line in text.splitlines():
         key, t = series_and_time(line)
-        if "run" in tags_of(key)[1] and len(found.setdefault(key, [])) < POINTS:
-            found[key].append((line[: line.rindex(b" ") + 1], t))
-    return found
+        if "run" in tags_of(key)[1] and len(first.setdefault(key, [])) < POINTS:
+            first[key].append((line[: line.rindex(b" ") + 1], t))
+    return first
 
 
 def _lines(of_run: dict[bytes, list[tuple[bytes, int]]], run: int, drive: int) -> bytes:
@@ -67,8 +67,8 @@ def _lines(of_run: dict[bytes, list[tuple[bytes, int]]], run: int, drive: int) -
     name, serial = b"run=20270101T000000Z-consistency-x-%04d%02d" % (run, drive), b"SIM%04d" % drive
     later_ns = run * APART_NS
     out = []
-    for each in of_run.values():
-        for head, t in each:
+    for points_of_series in of_run.values():
+        for head, t in points_of_series:
             out.append(head.replace(b"run=RUN", name).replace(b"SIM0001", serial) + b"%d\n" % (t + later_ns))
     return b"".join(out)
 

@@ -62,8 +62,10 @@ class Server:
         """A reader that asks for all of a run, and takes nothing."""
         one = socket.create_connection(("127.0.0.1", self._port))
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        said = f"GET /api/live/{run_id} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nAuthorization: Bearer {self._token}"
-        one.sendall(f"{said}\r\n\r\n".encode())
+        request = (
+            f"GET /api/live/{run_id} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nAuthorization: Bearer {self._token}"
+        )
+        one.sendall(f"{request}\r\n\r\n".encode())
         return one
 
     def live(self, limit_s: float = 120.0) -> str:

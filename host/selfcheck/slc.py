@@ -54,8 +54,8 @@ def against_ledger(run: Path, preset: Preset) -> list[Figure]:
             sizes.append(100 * abs(row.found["cache_bytes"] / true - 1))
         if row.found.get("cache_bytes"):
             outside += abs(row.found["cache_bytes"] - true) > row.found["cache_error_bytes"]
-    found, _ = filling.recovery(rows[1:])
-    if found.disturbed:
+    recovery, _ = filling.recovery(rows[1:])
+    if recovery.disturbed:
         for row in rows[1:]:
             known = {key: row.found.get(key) for key in ("rest_s", "cache_bytes", "cache_error_bytes", "host_limited")}
             levels = [round(level["bw_mean_MBps"]) for level in row.found.get("plateaus") or []]
@@ -70,24 +70,24 @@ def against_ledger(run: Path, preset: Preset) -> list[Figure]:
     part = [rest for rest in rests if low < rest[1] < high]
     rate, cost, delay_s = (float("nan"),) * 3
     if len(part) > 1:
-        lengths, took, folded, by_then, joules = (np.array(each, float) for each in zip(*part, strict=True))
-        rate, at_0 = (float(each) for each in np.polyfit(lengths, took, 1))
+        lengths, took, folded, by_then, joules = (np.array(column, float) for column in zip(*part, strict=True))
+        rate, at_0 = (float(coefficient) for coefficient in np.polyfit(lengths, took, 1))
         per_byte = float(np.polyfit(by_then, joules, 1)[0] * np.polyfit(took, folded, 1)[0])
         delay_s, cost = -at_0 / rate, 1e9 * per_byte
     figures = (
-        (found.rate_Bps, found.rate_error_Bps, rate),
-        (found.delay_s, found.delay_error_s, delay_s),
-        (found.energy_J_per_GB, found.energy_error_J_per_GB, cost),
+        (recovery.rate_Bps, recovery.rate_error_Bps, rate),
+        (recovery.delay_s, recovery.delay_error_s, delay_s),
+        (recovery.energy_J_per_GB, recovery.energy_error_J_per_GB, cost),
     )
     outside += sum(value is not None and not abs(value - true) <= _or_nan(error) for value, error, true in figures)
     return [
         exactly("sizes, rate, delay and energy outside their stated error", outside, "", 0),
-        exactly("bursts left out as disturbed, of ten", found.disturbed, "", 0),
+        exactly("bursts left out as disturbed, of ten", recovery.disturbed, "", 0),
         exactly("bursts that the host limited, of ten", limited, "", 0),
         at_most("size of the whole cache, off the ledger's", max(sizes, default=float("nan")), "%", 1),
-        at_most("folding rate, off the ledger's", _off(found.rate_Bps, rate), "%", 2),
-        at_most("delay before it folds, off the ledger's", 1e3 * abs(_or_nan(found.delay_s) - delay_s), "ms", 20),
-        at_most("J per GB that came back, off the ledger's", _off(found.energy_J_per_GB, cost), "%", 3),
+        at_most("folding rate, off the ledger's", _off(recovery.rate_Bps, rate), "%", 2),
+        at_most("delay before it folds, off the ledger's", 1e3 * abs(_or_nan(recovery.delay_s) - delay_s), "ms", 20),
+        at_most("J per GB that came back, off the ledger's", _off(recovery.energy_J_per_GB, cost), "%", 3),
     ]
 
 
@@ -100,7 +100,7 @@ def _marks(run: Path, label: str) -> tuple[dict, dict]:
 
 
 def _whole(marks: list[tuple[dict, dict]], preset: Preset) -> float:
-    return max(_took(each) for each in marks) + preset.cache_bytes
+    return max(_took(mark) for mark in marks) + preset.cache_bytes
 
 
 def _took(marks: tuple[dict, dict]) -> float:
@@ -113,7 +113,7 @@ def _folded(one: tuple[dict, dict], other: tuple[dict, dict]) -> tuple[float, fl
     reading before the second. The drive folds on from there until that begins; within the bursts it folds nothing."""
     whole = other[1]["nand_slc_fold_bytes"] - one[1]["nand_slc_fold_bytes"]
     before, after = one[1], other[0]
-    joules = sum(after[f"energy_{each}_J"] - before[f"energy_{each}_J"] for each in WORK)
+    joules = sum(after[f"energy_{work}_J"] - before[f"energy_{work}_J"] for work in WORK)
     return whole, after["nand_slc_fold_bytes"] - before["nand_slc_fold_bytes"], joules
 
 

@@ -30,21 +30,21 @@ def against_preset(run: Path, preset: Preset) -> list[Figure]:
     rows = [row for row in table.load(run).rows if row.found.get("kind") == "power-state"]
     off_W, entry_ms, exit_ms, sleep = [], [], [], []
     for row in rows:
-        number, found = row.act.point.get("power_state"), row.found
-        if not number or found["mean_W"] is None:
+        number, result = row.act.point.get("power_state"), row.found
+        if not number or result["mean_W"] is None:
             continue
         state = preset.power_states[number - 1]
         true_W = (preset.P_idle_mW if state.operational else state.max_mW) / 1000
         if row.act.path.endswith("/stay"):
-            off_W.append(abs(found["mean_W"] - true_W) / found["uncertainty_W"])
-        if state.operational or found["entry_ms"] is None or found["exit_ms"] is None:
+            off_W.append(abs(result["mean_W"] - true_W) / result["uncertainty_W"])
+        if state.operational or result["entry_ms"] is None or result["exit_ms"] is None:
             continue
-        entry_ms.append(abs(found["entry_ms"] - state.enter_us / 1000))
-        exit_ms.append(abs(found["exit_ms"] - state.exit_us / 1000))
-        if found["wake_J"] is not None:
+        entry_ms.append(abs(result["entry_ms"] - state.enter_us / 1000))
+        exit_ms.append(abs(result["exit_ms"] - state.exit_us / 1000))
+        if result["wake_J"] is not None:
             work_W = (preset.P_idle_mW + preset.P_active_mW) / 1000
             true_J = (work_W - true_W) * (state.enter_us + state.exit_us) / 1e6
-            sleep.append(1e3 * abs(found["wake_J"] - true_J))
+            sleep.append(1e3 * abs(result["wake_J"] - true_J))
     asleep = sum(not state.operational for state in preset.power_states)
     return [
         at_most("power of a state, off in units of its stated error", max(off_W, default=float("nan")), "", 1),

@@ -101,14 +101,14 @@ def generated_documents() -> list[Figure]:
     crashes = outside = worn = figures = 0
     for kind, document in smart_documents.documents(DOCUMENTS):
         try:
-            found = counters.snapshot(document)
+            snapshot = counters.snapshot(document)
         except Exception:  # any at all is what is counted
             crashes += 1
             continue
-        faults = smart_documents.faults(kind, found)
+        faults = smart_documents.faults(kind, snapshot)
         worn += sum("hard disk" in words for words in faults)
         outside += len(faults)
-        figures += len(found["sources"])
+        figures += len(snapshot["sources"])
     return [
         Figure("documents", DOCUMENTS, "", "stated", True),
         Figure("figures found in them", figures, "", "stated", True),

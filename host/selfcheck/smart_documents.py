@@ -182,7 +182,7 @@ def _ata(draw: random.Random, platters: bool) -> dict:
     }
 
 
-def faults(kind: str, found: dict) -> list[str]:
+def faults(kind: str, snapshot: dict) -> list[str]:
     """What cannot be in the snapshot of a generated document; the bounds are typed here again, on purpose."""
     out = []
 
@@ -191,11 +191,11 @@ def faults(kind: str, found: dict) -> list[str]:
             out.append(words)
 
     def at_most(name: str, most: float, least: float = 0) -> None:
-        must(found[name] is None or least <= found[name] <= most, f"{name} {found[name]}")
+        must(snapshot[name] is None or least <= snapshot[name] <= most, f"{name} {snapshot[name]}")
 
-    hours = found["power_on_hours"]
+    hours = snapshot["power_on_hours"]
     life_h = 24 + 1 + (40 * 8766 if hours is None else hours)
-    rate = {"ATA": 600e6, "SCSI": 4.8e9, "NVMe": 32e9}[found["protocol"]]
+    rate = {"ATA": 600e6, "SCSI": 4.8e9, "NVMe": 32e9}[snapshot["protocol"]]
     at_most("power_on_hours", 40 * 8766)
     for name in ("host_written_bytes", "host_read_bytes"):
         at_most(name, rate * 3600 * life_h)
@@ -210,23 +210,27 @@ def faults(kind: str, found: dict) -> list[str]:
     for name in ("warning_temp_min", "critical_temp_min", "workload_timer_min"):
         at_most(name, life_h * 61)
     at_most("capacity_bytes", 2**64, 1)
-    host, nand, unit = found["host_written_bytes"], found["nand_written_bytes"], found["nand_written_unit_bytes"] or 0
+    host, nand, unit = (
+        snapshot["host_written_bytes"],
+        snapshot["nand_written_bytes"],
+        snapshot["nand_written_unit_bytes"] or 0,
+    )
     if None not in (host, nand) and max(host, nand) > 1e10:
-        slack = unit + (found["host_written_unit_bytes"] or 0) * 100
+        slack = unit + (snapshot["host_written_unit_bytes"] or 0) * 100
         must(0.29 * host - slack <= nand <= 100 * host + slack, f"write amplification {nand} / {host}")
-    cycles = [found[f"pe_cycles_{name}"] for name in ("min", "mean", "max")]
+    cycles = [snapshot[f"pe_cycles_{name}"] for name in ("min", "mean", "max")]
     cycles = [value for value in cycles if value is not None]
     must(all(a <= b + 1 for a, b in zip(cycles, cycles[1:], strict=False)), f"P/E cycles {cycles}")
     if kind == "hard disk":
-        must(found["hard_disk"] is True, "a hard disk that is taken for an SSD")
+        must(snapshot["hard_disk"] is True, "a hard disk that is taken for an SSD")
         flash = ("nand_", "pe_cycles", "percentage", "available_spare", "workload")
-        worn = [name for name, value in found.items() if name.startswith(flash) and value is not None]
+        worn = [name for name, value in snapshot.items() if name.startswith(flash) and value is not None]
         must(not worn, f"wear of a hard disk: {worn}")
-    for name, value in found.items():
+    for name, value in snapshot.items():
         if name.endswith(("_bytes", "_percent", "_hours", "_min", "cycles_mean")) and value is not None:
             must(value >= 0 and math.isfinite(value), f"{name} {value}")
-    for name, entry in found["sources"].items():
-        must(found[name] is not None and bool(entry["source"]) and entry["error"] is not None, f"source of {name}")
-    must("host_written_bytes" in found["sources"] or host is None, "host bytes without a source")
-    must(found["percentage_used"] is None or "percentage_used" in found["sources"], "percentage without a source")
+    for name, entry in snapshot["sources"].items():
+        must(snapshot[name] is not None and bool(entry["source"]) and entry["error"] is not None, f"source of {name}")
+    must("host_written_bytes" in snapshot["sources"] or host is None, "host bytes without a source")
+    must(snapshot["percentage_used"] is None or "percentage_used" in snapshot["sources"], "percentage without a source")
     return out

@@ -194,13 +194,13 @@ def unsaid(seen: Seen) -> list[tuple[int, str]]:
     gaps = [gap for rail in seen.rails for gap in open_charge(rail)]
     out = []
     for t_us, kind in seen.faults:
-        said = FAULTS[kind][2]
-        if said:
+        words = FAULTS[kind][2]
+        if words:
             soon = [text for t, text in seen.logs if -REPORT_us < t - t_us < REPORT_us]
-            found = any(word in text for text in soon for word in said)
+            reported = any(word in text for text in soon for word in words)
         else:
-            found = any(a - REPORT_us < t_us < b + REPORT_us for a, b in gaps)
-        if not found:
+            reported = any(a - REPORT_us < t_us < b + REPORT_us for a, b in gaps)
+        if not reported:
             out.append((t_us, kind))
     return out
 
@@ -215,13 +215,13 @@ def figures(seen: Seen, ticks: int) -> list[Figure]:
     end_us, values = seen.looks[-1]["t_us"], [kind for _, kind in seen.faults].count("value")
     start_us, used = first_us(ticks), [look["used"] for look in seen.looks[1:]]
     last_us = start_us + end_us - ticks
-    said = [Figure("hours of the board's time", (end_us - ticks) / 3.6e9, "h", "none", True)]
+    out = [Figure("hours of the board's time", (end_us - ticks) / 3.6e9, "h", "none", True)]
     for name, wrap in WRAPS_us.items():
         n = end_us // wrap - ticks // wrap
-        said.append(Figure(f"wraps of {name}", n, "", ">= 1", n >= 1))
+        out.append(Figure(f"wraps of {name}", n, "", ">= 1", n >= 1))
     rails = seen.rails
     return [
-        *said,
+        *out,
         Figure("samples", sum(len(rail.index) for rail in rails), "", "none", True),
         Figure("missed, each counted", sum(rail.missed for rail in rails), "", "none", True),
         exactly("samples lost and not accounted for", sum(map(unaccounted, rails)), "", 0),

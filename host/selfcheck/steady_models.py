@@ -201,15 +201,15 @@ def courses(seed: int, count: int) -> list[Course]:
 
 
 def steady_models() -> list[Figure]:
-    found = courses(CHECKED_ON, MODELS)
-    seen = [each for each in found if each.model.evidence]
-    excess = np.array([each.excess_percent for each in seen])
-    right = [each.level is not None and abs(each.level - 1) <= 0.2 for each in found if not each.model.dip]
-    distinct = len({each.model.name for each in found})
+    courses_ = courses(CHECKED_ON, MODELS)
+    seen = [course for course in courses_ if course.model.evidence]
+    excess = np.array([course.excess_percent for course in seen])
+    right = [course.level is not None and abs(course.level - 1) <= 0.2 for course in courses_ if not course.model.dip]
+    distinct = len({course.model.name for course in courses_})
     return [
         at_least("different drives", distinct, "", 0.5 * MODELS),
-        exactly("verdicts on the fresh plateau", sum(each.fresh for each in found), "", 0),
-        exactly("models that never were steady", sum(each.level is None for each in found), "", 0),
+        exactly("verdicts on the fresh plateau", sum(course.fresh for course in courses_), "", 0),
+        exactly("models that never were steady", sum(course.level is None for course in courses_), "", 0),
         at_most("more writing than the oracle, worst of 95 %", float(np.percentile(excess, 95)), "%", 25),
         at_least("steady level within 20 % of the last", 100 * sum(right) / len(right), "% of models", 95),
     ]

@@ -62,10 +62,10 @@ def _off() -> int:
 def limits_kept() -> list[Figure]:
     """What is beyond a limit of limits.csv, in every study, rail and corner."""
     limits = _modules()[1]
-    found = limits.every()
-    for one in found:
+    excesses = limits.every()
+    for one in excesses:
         print(one, "(explained)" if limits.explained(one) else "", file=sys.stderr)
-    return [exactly("beyond a limit, unexplained", sum(not limits.explained(one) for one in found), "", 0)]
+    return [exactly("beyond a limit, unexplained", sum(not limits.explained(one) for one in excesses), "", 0)]
 
 
 def single_faults() -> list[Figure]:

@@ -78,17 +78,17 @@ def _faults(folder: Path, family: set[int], err: str) -> list[str]:
 
 def teardown() -> list[Figure]:
     chance = random.Random(1)
-    found: dict[str, list[list[str]]] = {"signalled": [], "filled": []}
+    by_kind: dict[str, list[list[str]]] = {"signalled": [], "filled": []}
     with tempfile.TemporaryDirectory(prefix="ssdrig-teardown-", dir="/var/tmp") as name:
         for n in range(SIGNALLED):
-            found["signalled"].append(signalled(Path(name, f"s{n}"), chance))
+            by_kind["signalled"].append(signalled(Path(name, f"s{n}"), chance))
         for n in range(FILLED if os.geteuid() == 0 else 0):
-            found["filled"].append(filled(Path(name, f"f{n}"), chance))
-    for faults in [faults for all_of in found.values() for faults in all_of if faults]:
+            by_kind["filled"].append(filled(Path(name, f"f{n}"), chance))
+    for faults in [faults for all_of in by_kind.values() for faults in all_of if faults]:
         print(f"teardown: {'; '.join(faults)}", file=sys.stderr)
     return [
         exactly(f"of {len(runs)} runs that were {how}, those that ended unclearly", sum(map(bool, runs)), "runs", 0)
-        for how, runs in found.items()
+        for how, runs in by_kind.items()
         if runs
     ]
 

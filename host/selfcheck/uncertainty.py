@@ -134,7 +134,7 @@ class Rig:
 def inside(rigs: int, calibrated: bool, seed: int = 1) -> dict[str, tuple[int, int]]:
     """{what: (rigs, those whose truth lies inside)} of rigs with any rail: any mean current from 5 mA to 3 A, and an
     idle drive."""
-    dice, found = random.Random(seed), dict[str, tuple[int, int]]()
+    dice, counts = random.Random(seed), dict[str, tuple[int, int]]()
     for number in range(rigs):
         name, volts, lead_mOhm = RAILS[number % len(RAILS)]
         rig = Rig(dice, volts, lead_mOhm)
@@ -143,9 +143,9 @@ def inside(rigs: int, calibrated: bool, seed: int = 1) -> dict[str, tuple[int, i
         any_A = math.exp(dice.uniform(math.log(0.005), math.log(3)))
         for what, amperes in (("5 mA to 3 A", any_A), (f"{IDLE_W * 1000:g} mW on {name}", IDLE_W / volts)):
             watts, stated_W, true_W = rig.use(amperes)
-            n, held = found.get(what, (0, 0))
-            found[what] = n + 1, held + (abs(watts - true_W) <= stated_W)
-    return found
+            n, held = counts.get(what, (0, 0))
+            counts[what] = n + 1, held + (abs(watts - true_W) <= stated_W)
+    return counts
 
 
 def by_resistor(rigs: int, seed: int = 1) -> tuple[float, float]:

@@ -30,7 +30,7 @@ def test_board_is_the_one_that_the_sources_make():
     seen here."""
     bare = re.sub(r"\n\(filled_polygon .*?\)\)\)(?=\n\(filled_polygon|\)\n)", "", TEXT, flags=re.DOTALL)
     assert bare == layout.board({}), "do: python hardware/board/route.py if parts, nets or places changed, then fill.py"
-    assert layout.board(fill.kept()) == TEXT
+    assert layout.board(fill.filled()) == TEXT
     for name, text in layout.library().items():
         assert (BOARD / name).read_text() == text, f"do: python hardware/board/fill.py ({name})"
     assert {path.name for path in (BOARD / "ssdrig.pretty").iterdir()} == {

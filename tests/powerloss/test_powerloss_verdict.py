@@ -15,7 +15,7 @@ from ssdrig.powerloss.verdict import Blocks, Session
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_scene(scene):
-    assert powerloss_scenes.said(scene) == powerloss_scenes.expected(scene)
+    assert powerloss_scenes.judged(scene) == powerloss_scenes.expected(scene)
 
 
 def test_the_scenes_have_every_class():

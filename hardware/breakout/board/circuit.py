@@ -37,10 +37,10 @@ def rail():
     parts, wires = _board.rail_parts(0, 6, 9)
     gone = {"U101", "C104", "J101", "R107", "R116", "R117", "R118", "C107"}
     probes = {f"T10{k}" for k in range(1, 6)}
-    kept = [part for part in parts if part.ref not in gone]
-    kept = [part._replace(x=10 + 6 * i, y=50) if part.ref in probes else part for i, part in enumerate(kept)]
-    names = {part.ref for part in kept}
-    return kept, [wire for wire in wires if all(end.split(".")[0] in names for end in wire[:2])]
+    chosen = [part for part in parts if part.ref not in gone]
+    chosen = [part._replace(x=10 + 6 * i, y=50) if part.ref in probes else part for i, part in enumerate(chosen)]
+    names = {part.ref for part in chosen}
+    return chosen, [wire for wire in wires if all(end.split(".")[0] in names for end in wire[:2])]
 
 
 def pico():
