@@ -339,8 +339,8 @@ def table_of(text: str, name: str) -> str:
     tables = re.findall(rf"<!-- {name} -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
     if len(tables) != 1:
         raise ValueError(
-            f"expected one marker of table {name} in README.md, seen {len(tables)}; do: put <!-- {name} --> and <!-- end"
-            " --> there"
+            f"expected one marker of table {name} in README.md, seen {len(tables)}; do: put <!-- {name} --> and"
+            " <!-- end --> there"
         )
     return tables[0]
 

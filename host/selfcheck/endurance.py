@@ -34,7 +34,7 @@ def _run(folder: str) -> Path:
 def figures(run: Path) -> list[Figure]:
     """The figures of a run that has worn its drive."""
     events = journal.events(run)
-    result = next(row.found for row in table.load(run).rows if row.act.do == "wear")
+    result = next(row.result for row in table.load(run).rows if row.act.do == "wear")
     end = result["slices"][-1]["host_bytes"]
     first = result["ends"][0]
     off = 100 * abs(first["host_bytes"] / end - 1) if first["host_bytes"] else 100.0

@@ -52,7 +52,7 @@ def all_crosses() -> list[Figure]:
 
 
 class _Look:
-    """`found`: how many of what, `looked`: in how many crosses. What is found goes to stderr in words."""
+    """`defects`: how many of what, `looked`: in how many crosses. Each defect goes to stderr in words."""
 
     def __init__(self) -> None:
         self.defects: Counter[str] = Counter()

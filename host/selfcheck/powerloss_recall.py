@@ -248,8 +248,8 @@ def recall(seeds: int = SEEDS) -> list[Figure]:
     clean = [campaign(case, seed, False, MOST // 5, MOST // 5) for case in (CASES[0], CASES[7]) for seed in (1, 2)]
     out.append(
         exactly(
-            f"findings in {sum(each.cuts for each in clean)} cuts without faults",
-            sum(each.false for each in clean),
+            f"findings in {sum(result.cuts for result in clean)} cuts without faults",
+            sum(result.false for result in clean),
             "findings",
             0,
         )

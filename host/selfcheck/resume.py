@@ -195,7 +195,7 @@ def gone_on(run: Path, kill_at: int | None, rebooted: bool = False) -> bool:
     now = cut_short.Reading("M1", written(VirtualDrive.load(state)), UNIT_BYTES)
     remaining, void = cut_short.left(story.past, story.before, now, story.ours, not rebooted)
     prepared, todo = resume.rest_of(story, DRIVE, remaining, void)
-    resumed = {"part": len(story.folders) + 1, "begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}
+    resumed = {"part": len(story.folders) + 1, "begins": todo.begins, "round": todo.round, "state": asdict(todo.state)}
     header = {key: value for key, value in story.parts[-1][0].items() if key not in ("schema", "started")}
     if rebooted:
         header["host"] = {"boot_id": f"boot of part {len(story.folders) + 1}"}

@@ -46,24 +46,24 @@ def against_ledger(run: Path, preset: Preset) -> list[Figure]:
     whole = table.load(run)
     rows = [row for row in whole.rows if row.act.path in ("use-up", AGAIN)]
     marks = [_marks(run, row.act.label) for row in rows]
-    limited = sum(bool(row.found.get("host_limited")) for row in rows)
+    limited = sum(bool(row.result.get("host_limited")) for row in rows)
     sizes, outside = [], 0
     for row, (before, after) in zip(rows, marks, strict=True):
         true = _took((before, after)) + preset.cache_bytes  # with the buffer before it
-        if row.found.get("cache_bytes") and true > cache_recovery.WHOLE * _whole(marks, preset):
-            sizes.append(100 * abs(row.found["cache_bytes"] / true - 1))
-        if row.found.get("cache_bytes"):
-            outside += abs(row.found["cache_bytes"] - true) > row.found["cache_error_bytes"]
+        if row.result.get("cache_bytes") and true > cache_recovery.WHOLE * _whole(marks, preset):
+            sizes.append(100 * abs(row.result["cache_bytes"] / true - 1))
+        if row.result.get("cache_bytes"):
+            outside += abs(row.result["cache_bytes"] - true) > row.result["cache_error_bytes"]
     recovery, _ = filling.recovery(rows[1:])
     if recovery.disturbed:
         for row in rows[1:]:
-            known = {key: row.found.get(key) for key in ("rest_s", "cache_bytes", "cache_error_bytes", "host_limited")}
-            levels = [round(level["bw_mean_MBps"]) for level in row.found.get("plateaus") or []]
+            known = {key: row.result.get(key) for key in ("rest_s", "cache_bytes", "cache_error_bytes", "host_limited")}
+            levels = [round(level["bw_mean_MBps"]) for level in row.result.get("plateaus") or []]
             print(row.act.label, known, levels, *row.notes, file=sys.stderr)
     rests = [
-        (row.found["rest_s"], _took(marks[i + 1]), *_folded(marks[i], marks[i + 1]))
+        (row.result["rest_s"], _took(marks[i + 1]), *_folded(marks[i], marks[i + 1]))
         for i, row in enumerate(rows[1:])
-        if row.found.get("rest_s") is not None
+        if row.result.get("rest_s") is not None
     ]
     most = max((rest[1] for rest in rests), default=0.0)
     low, high = (share * most for share in (cache_recovery.SOME, cache_recovery.WHOLE))

@@ -27,10 +27,10 @@ def power_states() -> list[Figure]:
 
 def against_preset(run: Path, preset: Preset) -> list[Figure]:
     """How far each state is off: its power in units of its stated error, entry, exit, and the energy of a sleep."""
-    rows = [row for row in table.load(run).rows if row.found.get("kind") == "power-state"]
+    rows = [row for row in table.load(run).rows if row.result.get("kind") == "power-state"]
     off_W, entry_ms, exit_ms, sleep = [], [], [], []
     for row in rows:
-        number, result = row.act.point.get("power_state"), row.found
+        number, result = row.act.point.get("power_state"), row.result
         if not number or result["mean_W"] is None:
             continue
         state = preset.power_states[number - 1]

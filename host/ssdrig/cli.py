@@ -212,7 +212,7 @@ def main(argv: list[str] | None = None) -> int:
         print(as_called(help_text(min(shutil.get_terminal_size().columns, WIDEST))), end="", file=sys.stderr)
         return UsageError.exit_code
     chosen = next((word for word in argv if not word.startswith("-")), None)
-    said, say = "ssdrig", Progress().warn
+    prefix, say = "ssdrig", Progress().warn
     try:
         if INSTALLED and chosen in OF_THE_CLONE:
             raise missing(chosen)
@@ -220,7 +220,7 @@ def main(argv: list[str] | None = None) -> int:
             near = do_you_mean(chosen, [*COMMANDS, *OF_THE_CLONE])
             do = near if "?" in near else "`ssdrig --help` lists the commands"
             raise UsageError("a command", repr(chosen), do)
-        said = f"ssdrig {chosen}" if chosen else said
+        prefix = f"ssdrig {chosen}" if chosen else prefix
         module = importlib.import_module(COMMANDS[chosen][0]) if chosen else None
         args = parser_of({chosen: module} if chosen and module else {}).parse_args(argv)
         assert module is not None  # or parse_args has raised: a command is required
@@ -233,43 +233,47 @@ def main(argv: list[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except SsdrigError as error:
-        say(error_lines(said, error))
+        say(error_lines(prefix, error))
         return error.exit_code
     except ModuleNotFoundError as error:
         if not INSTALLED or not error.name:
             raise  # start.py sets a clone up and starts again
-        say(error_lines(said, missing(error.name.partition(".")[0])))
+        say(error_lines(prefix, missing(error.name.partition(".")[0])))
         return ToolMissing.exit_code
     except KeyboardInterrupt:
-        say(f"{said}: interrupted")
+        say(f"{prefix}: interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         _drop_stdout()
         return 0
     except MemoryError:  # such as a run folder's file with a hole of terabytes
         do = "look for a file that is far too long in what it reads"
-        say(error_lines(said, JournalError("enough memory for what this command reads", "no more of it", do)))
+        say(error_lines(prefix, JournalError("enough memory for what this command reads", "no more of it", do)))
         return JournalError.exit_code
     except OSError as error:
         if error.errno in NO_PATH:
             path = str(error.filename or "")
             seen = f"{error.strerror}: {path[:60]}{'…' if len(path) > 60 else ''}"
-            say(error_lines(said, UsageError("the path of a file or a folder", seen, "correct it")))
+            say(error_lines(prefix, UsageError("the path of a file or a folder", seen, "correct it")))
             return UsageError.exit_code
         if error.errno == errno.ENOENT and not error.filename and _is_nowhere():
-            say(error_lines(said, UsageError("a current folder that is there", "one that was removed", "cd elsewhere")))
+            say(
+                error_lines(
+                    prefix, UsageError("a current folder that is there", "one that was removed", "cd elsewhere")
+                )
+            )
             return UsageError.exit_code
         if error.errno in NO_RIGHT and error.filename:
             do = "ask its owner for the right, or name another"
             seen = error.strerror or str(error)
-            say(error_lines(said, JournalError(f"to read and write {printable(str(error.filename))}", seen, do)))
+            say(error_lines(prefix, JournalError(f"to read and write {printable(str(error.filename))}", seen, do)))
             return JournalError.exit_code
         if error.errno not in NO_ROOM:
             raise
         _drop_stdout()
         where = JournalError if error.filename else OutputError
         name, why = error.filename or "stdout", error.strerror or str(error)
-        say(error_lines(said, where(f"to write to {name}", why, "make room, then repeat")))
+        say(error_lines(prefix, where(f"to write to {name}", why, "make room, then repeat")))
         return where.exit_code
 
 

@@ -110,8 +110,8 @@ def test_a_document_alone_has_totals_and_no_seconds(tmp_path, capsys):
     assert row.windows["all"]["ios"] == sum(document["jobs"][0][side]["total_ios"] for side in RATES)
     assert np.isnan(row.data.iops).all() and any("logs are missing" in note for note in row.notes)
     kept = document["jobs"][0]["read"]["clat_ns"]["percentile"]
-    assert row.windows["all"]["lat_p99_us"] is None and row.found["percentiles_of"] == "clat"
-    assert row.found["read_lat_p50_us"] == pytest.approx(kept["50.000000"] / 1000, rel=0.02)
+    assert row.windows["all"]["lat_p99_us"] is None and row.result["percentiles_of"] == "clat"
+    assert row.result["read_lat_p50_us"] == pytest.approx(kept["50.000000"] / 1000, rel=0.02)
     assert journal.run_header(run)["drive"]["model"] == "SSD of the test"
     assert cli.main(["report", str(run), "--out", str(tmp_path / "r.html")]) == 0
     assert "median of clat" in (tmp_path / "r.html").read_text()

@@ -212,13 +212,13 @@ def test_the_player_is_a_process_of_its_own(tmp_path):
     trace_file(trace, *spaced(1000, 60))  # it would take a minute: there is time to end it
     looked = Looked(after=1)
     ended = trace_process.run(str(target), trace, How(), tmp_path / "cut", looked.second, looked.stop)
-    assert ended.stopped and ended.said == {"ended": False} and looked.said[0]["total_bytes"] > 0
+    assert ended.stopped and ended.summary == {"ended": False} and looked.said[0]["total_bytes"] > 0
     cut = os.path.getsize(tmp_path / "cut/records.bin") // played.RECORD.itemsize
     assert cut < 1000
     trace_file(trace, *spaced(1000, 2))
     looked = Looked()
     ended = trace_process.run(str(target), trace, How(speed=4), tmp_path / "whole", looked.second, looked.stop)
-    assert not ended.stopped and ended.said["ended"] and ended.said["cpu_s"] > 0
+    assert not ended.stopped and ended.summary["ended"] and ended.summary["cpu_s"] > 0
     assert playedlog.load(tmp_path / "whole").totals["bytes"] == 1000 * 4096
     assert playedlog.written_bytes(tmp_path / "whole") == (1000 * 4096, 1000 * 4096)
 
@@ -257,7 +257,7 @@ def test_what_the_player_raises_is_raised(tmp_path):
 def test_the_view_has_each_figure_or_why_there_is_none(tmp_path):
     act = SimpleNamespace(label="play", do="replay")
     row = Row(
-        act, None, "done", found={"kind": "played"} | playedlog.figures(folder_of(tmp_path / "p", ROWS, TIMES_MS), 1)
+        act, None, "done", result={"kind": "played"} | playedlog.figures(folder_of(tmp_path / "p", ROWS, TIMES_MS), 1)
     )
     row.windows["all"] = {"energy_J": 5.25, "energy_J_per_GB": 64.1, "power_mean_W": 1.98}
     table = SimpleNamespace(of=lambda path: [row])
@@ -283,14 +283,14 @@ def test_a_play_at_other_times_states_what_is_left_of_the_pauses(tmp_path):
     assert figures["fua_writes"] == 1
     assert figures["service"] == {"reads": {"ios": 2, "mean_us": 77.0}}
     assert figures["depth"]["max"] == 2 and figures["trace_depth"]["max"] == 2
-    row = Row(SimpleNamespace(label="play", do="replay"), None, "done", found={"kind": "played"} | figures)
+    row = Row(SimpleNamespace(label="play", do="replay"), None, "done", result={"kind": "played"} | figures)
     row.windows["all"] = {}
     lines = {name: values for name, _, values in replay_html.lines_of([row])}
     assert lines["Service time of the original, reads, mean"][0][0] == 77.0
     assert lines["Writes with FUA"][0][0] == 1
-    assert any("0.2" in line and "2.6" in line for line in found.played(row.found))
-    assert found.played(row.found | {"times": {**figures["times"], "play_s": 2.6}}) == found.played(
-        {key: value for key, value in row.found.items() if key != "times"}
+    assert any("0.2" in line and "2.6" in line for line in found.played(row.result))
+    assert found.played(row.result | {"times": {**figures["times"], "play_s": 2.6}}) == found.played(
+        {key: value for key, value in row.result.items() if key != "times"}
     )
 
 

@@ -102,7 +102,7 @@ def test_a_good_plan_is_read_with_all_of_its_variants(path):
 
 def test_the_good_plans_use_every_key_and_every_view():
     plans = [grammar.read(*grammar.find(str(path))) for path in [*GOOD, *grammar.shipped().values()]]
-    used = {(step.do, key) for plan in plans for step in grammar.every(plan.steps) for key in step.said}
+    used = {(step.do, key) for plan in plans for step in grammar.every(plan.steps) for key in step.source}
     missing = {(kind, key) for kind, module in steps.KINDS.items() for key in module.KEYS} - used
     assert missing == set()
     assert {show["view"] for plan in plans for show in plan.shows} == set(shows.views())

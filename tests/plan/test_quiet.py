@@ -159,7 +159,7 @@ def test_a_rest_of_a_fixed_time_counts_what_the_drive_writes_by_itself(tmp_path)
     unasked = rest(prepared(tmp_path, PLAN + 'smart = "none"\n').acts, [FLOOR])[0]
     assert [event["kind"] for event in unasked] == ["step.start", "step.end", "quiet"]
     assert "asks for no SMART reading" in unasked[-1]["nand_why"]
-    row = SimpleNamespace(found=events[-1], value=lambda word: 0.5, windows={})
+    row = SimpleNamespace(result=events[-1], value=lambda word: 0.5, windows={})
     assert sentences(row) == ["15.0 J", "500 MB written to NAND"]
 
 

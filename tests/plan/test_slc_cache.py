@@ -298,7 +298,7 @@ def test_a_straight_line_until_the_cache_is_whole():
 def test_the_answer_has_the_size_of_the_cache_and_the_speed_of_each_plateau(speeds, begins):
     rows = [{"bw_mean_MBps": speed} for speed in speeds]
     found = {"cache_bytes": 42 * GB, "cache_error_bytes": 0.1 * GB, "plateaus": rows}
-    row = SimpleNamespace(found=found, value=lambda key: 740.0)
+    row = SimpleNamespace(result=found, value=lambda key: 740.0)
     words = plateaus_html.in_words(row).replace("\u202f", " ")
     assert words.startswith(begins) and words.endswith("; all of it 740 MB/s")
 

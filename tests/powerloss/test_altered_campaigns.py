@@ -49,7 +49,7 @@ def made(tmp_path_factory):
 def said(run: Path) -> tuple[str, list[str]]:
     """(what a report has of the run and its campaign, what it says of the folder)."""
     found = table.load(run)
-    shown = [found.data.header, *(row.found for row in found.rows)]
+    shown = [found.data.header, *(row.result for row in found.rows)]
     return json.dumps(shown, default=str, sort_keys=True), found.data.notes
 
 

@@ -139,7 +139,7 @@ def test_a_drive_that_does_not_come_back_is_in_the_report(served, tmp_path, monk
     *_, record = records(tmp_path)
     assert record["judged"] and record["suspicion"] and record["findings"] == {"MISSING": 1}
     (run,) = (tmp_path / "runs").iterdir()
-    said = cuts_sentences.lines(table.load(run).rows[0].found)
+    said = cuts_sentences.lines(table.load(run).rows[0].result)
     assert any(line.startswith(f"suspected MISSING after 1 cut ({record['cut']})") for line in said)
 
 

@@ -160,7 +160,7 @@ def test_verdict_of_a_campaign_of_power_cuts_is_a_case(runs, name, verdict):
 def test_damaged_records_of_a_campaign_are_not_passed(runs):
     of = table.load(runs / "honest")
     row = next(row for row in of.rows if row.act.do == "cuts")
-    row.found = row.found | {"cuts": [{"cut": 1}]}
+    row.result = row.result | {"cuts": [{"cut": 1}]}
     found = acceptance.of_plan(of)[-1]
     assert (found.verdict, found.reason) == (CANNOT_TELL, "damaged")
 

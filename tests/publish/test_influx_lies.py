@@ -126,7 +126,7 @@ def test_what_is_no_count_counts_nothing(body, tmp_path):
     with server(whole(200, body)) as to:
         with pytest.raises(UsageError):
             verify.stored([tmp_path], to)
-        found = verify.found([tmp_path], to, 0, 0.0, None)
+        found = verify.counted([tmp_path], to, 0, 0.0, None)
         assert found.why and found.missing == {}
 
 
@@ -134,5 +134,5 @@ def test_a_server_that_has_none_of_it_is_found_out(tmp_path):
     (tmp_path / "points.lp").write_bytes(b"power,run=r W=1 1\n")
     for series in (None, [], [{"name": "power", "values": [[0]]}], [{"name": "power", "values": [[0, None]]}]):
         with server(whole(200, json.dumps({"results": [{"series": series}]}).encode())) as to:
-            assert verify.found([tmp_path], to, 0, 0.0, None).missing == {"power": 1}
+            assert verify.counted([tmp_path], to, 0, 0.0, None).missing == {"power": 1}
             assert query.series(to, "x") == (series or [])

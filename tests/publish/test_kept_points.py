@@ -55,7 +55,7 @@ def emitted(path, events) -> dict[str, list[dict]]:
 def end(log: storage.Log | None) -> dict:
     moved = {"nand_written_bytes": 5_000_000, "refreshes": 3, "soft_ecc_errors": 12, "uncorrectable_reads": 0}
     moved |= {"media_errors": 1, "temperature_C": 7, "power_cycles": None}
-    return {"kind": "retention.end", "storage": storage.found(log, 120.0), "since_power_on": moved}
+    return {"kind": "retention.end", "storage": storage.effect(log, 120.0), "since_power_on": moved}
 
 
 def test_a_baseline_a_pass_and_what_the_storage_costs_are_a_point_each(tmp_path):

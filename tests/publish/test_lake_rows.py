@@ -186,7 +186,7 @@ def test_a_campaign_s_cuts(tmp_path):
 
     made = synthetic_cuts.write(tmp_path, 20, lies=0.2)
     lake = lake_of(tmp_path / "lake", made)
-    (campaign,) = (row.found for row in table.load(made).rows if row.act.do == "cuts")
+    (campaign,) = (row.result for row in table.load(made).rows if row.act.do == "cuts")
     (row,) = asked(
         lake,
         "SELECT count(*) AS judged, count(*) FILTER (failed) AS failing, sum(commands) AS commands"

@@ -48,7 +48,7 @@ class Burst:
         size, error, why = filling.cache(found, at_ns, done, BLOCK, DILATION)
         speeds = [{"bw_mean_MBps": each.speed_Bps / 1e6} for each in found]
         sizes = {"cache_bytes": size, "cache_error_bytes": error, "cache_why": why}
-        self.found = {"rest_s": rest_s, "rest_J": None, "rest_error_J": None, "plateaus": speeds, **sizes}
+        self.result = {"rest_s": rest_s, "rest_J": None, "rest_error_J": None, "plateaus": speeds, **sizes}
 
 
 def true_bytes(rest_s):
@@ -88,7 +88,7 @@ def test_the_size_of_a_cache_is_within_its_error(seed):
     rng = np.random.default_rng(seed)
     size_bytes = rng.uniform(20e6, 200e6)
     for stops in ([], without_cpu(rng, 0.0, 30.0), without_cpu(rng, 0.05, 0.4)):
-        found = Burst(1.0, burst(rng, size_bytes, stops)).found
+        found = Burst(1.0, burst(rng, size_bytes, stops)).result
         assert found["cache_bytes"] is not None or found["cache_why"] and stops
         if found["cache_bytes"] is not None:
             assert abs(found["cache_bytes"] - size_bytes) <= found["cache_error_bytes"]
@@ -124,20 +124,20 @@ def test_sizes_that_are_known_roughly_make_the_rate_rough():
 def test_a_slow_burst_had_no_cache_only_where_it_is_as_slow_as_the_others(speed, count):
     """A host that gives the drive less to do than it can is no drive without a cache."""
     rows = [Burst(1.0 + i, burst(np.random.default_rng(i), 1e8, [])) for i in range(3)]
-    rows[0].found |= {"cache_bytes": None, "cache_error_bytes": None, "plateaus": [{"bw_mean_MBps": speed}]}
+    rows[0].result |= {"cache_bytes": None, "cache_error_bytes": None, "plateaus": [{"bw_mean_MBps": speed}]}
     assert [one.cache_bytes for one in filling.rested(rows)].count(0.0) == count
 
 
 def test_a_burst_that_ended_slower_than_the_others_is_left_out():
     rows = [Burst(1.0 + i, burst(np.random.default_rng(i), 1e8, [])) for i in range(3)]
-    rows[0].found["plateaus"][1]["bw_mean_MBps"] = 400.0
+    rows[0].result["plateaus"][1]["bw_mean_MBps"] = 400.0
     assert [one.rest_s for one in filling.rested(rows)] == [2.0, 3.0]
 
 
 def test_a_speed_that_came_back_ends_no_cache():
     """The host took the CPU for a while in the middle of the cache."""
     stops = [(0.15 + 0.012 * i, 0.16 + 0.012 * i) for i in range(8)]
-    found = Burst(1.0, burst(np.random.default_rng(2), 1.5e8, stops)).found
+    found = Burst(1.0, burst(np.random.default_rng(2), 1.5e8, stops)).result
     size = found["cache_bytes"]
     assert size is None or abs(size - 1.5e8) <= found["cache_error_bytes"]
 
@@ -146,8 +146,8 @@ def slow_burst(rest_s, *speeds_MBps, cache_bytes=None, joules=None):
     """A burst that was slow throughout, which a stutter of the host cut into plateaus."""
     levels = [{"bw_mean_MBps": speed} for speed in speeds_MBps]
     row = Burst.__new__(Burst)
-    row.found = {"rest_s": rest_s, "rest_late_J": joules, "rest_late_error_J": 0.001, "plateaus": levels}
-    row.found |= {"cache_bytes": cache_bytes, "cache_error_bytes": None if cache_bytes is None else 1e6}
+    row.result = {"rest_s": rest_s, "rest_late_J": joules, "rest_late_error_J": 0.001, "plateaus": levels}
+    row.result |= {"cache_bytes": cache_bytes, "cache_error_bytes": None if cache_bytes is None else 1e6}
     return row
 
 

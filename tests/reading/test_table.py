@@ -297,12 +297,12 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
         sentences(rest)[0] == "quiet after 40 s at 0.500 W; 26.0 J above that"
         and "500 MB written" in sentences(rest)[1]
     )
-    assert rest.found["J_per_GB"] is None  # no rest of the run without NAND writes says what staying awake takes
+    assert rest.result["J_per_GB"] is None  # no rest of the run without NAND writes says what staying awake takes
     assert rest.windows["all"]["energy_J"] == near(91) and documents.of_row(rest)["found"]["after_s"] == 40
     assert rest.value("floor_W") == 0.5 and rest.value("W") == near(0.7)
     assert found.rows[0].value("floor_W") is None and "until the drive was quiet" in found.rows[0].why_not("floor_W")
     assert "rest, quiet after 40 s" in screen.text([found]) and "quiet after 40 s" in page.render([found])
-    rest.found |= {"reached": False, "why": "it worked on", "nand_written_bytes": None, "nand_why": "no count"}
+    rest.result |= {"reached": False, "why": "it worked on", "nand_written_bytes": None, "nand_why": "no count"}
     assert sentences(rest) == ["NOT QUIET within 130 s: it worked on", "NAND bytes not known: no count"]
 
 
@@ -353,6 +353,6 @@ def test_a_plan_on_a_drive_without_a_capacity_is_one_error(tmp_path, value):
 
 
 def test_a_played_trace_without_its_record_has_a_reason(tmp_path):
-    row = SimpleNamespace(notes=[], found=None)
+    row = SimpleNamespace(notes=[], result=None)
     row_figures._played(row, tmp_path, 1)
-    assert len(row.notes) == 1 and row.notes[0].startswith("played: expected ") and row.found is None
+    assert len(row.notes) == 1 and row.notes[0].startswith("played: expected ") and row.result is None

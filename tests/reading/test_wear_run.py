@@ -116,7 +116,7 @@ def test_a_drive_of_50_cycles_is_worn_to_its_end_which_its_first_tenth_foretold(
 
     found = table.load(writer.end())
     row = next(row for row in found.rows if row.act.do == "wear")
-    course = row.found
+    course = row.result
     assert course["slices"][-1]["host_bytes"] == drive.written  # the drive's own ledger
     nand, host = (ledger[key] - begun[key] for key in ("nand_write_bytes", "host_write_bytes"))
     assert course["wa"] == pytest.approx(nand / host, rel=1e-3) == row.value("wa")

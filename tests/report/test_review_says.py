@@ -11,7 +11,7 @@ from ssdrig.report import review_page, review_says
 
 def row(path, found, **figures):
     act = SimpleNamespace(path=path, label=path)
-    return Row(act, None, "done", windows={"all": figures}, found=found)
+    return Row(act, None, "done", windows={"all": figures}, result=found)
 
 
 def table(name, rows, shows=()):

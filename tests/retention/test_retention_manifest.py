@@ -74,7 +74,7 @@ def altered(path, n) -> dict:
 
 def verified(copies, label=None, sealed=None, file=None, counted=SMART, now_s=UTC + 86400) -> manifests.Witnesses:
     """As a verify goes by it. Raises ManifestRefused."""
-    found = manifests.found(copies, file)
+    found = manifests.agreed(copies, file)
     manifests.same_drive(found.manifest, DRIVE)
     whole = len(layouts.PLACES) - len(found.damaged)
     witnesses = manifests.witnesses(found.manifest, whole, label, sealed)
@@ -171,7 +171,7 @@ def test_a_drive_that_was_on_for_longer_than_since_its_seal_is_refused():
 
 
 def test_the_time_of_storage_is_that_of_the_log_and_said_where_the_clock_has_less():
-    said = storage.found(storage.constant(30, 100), 2 / 60)
+    said = storage.effect(storage.constant(30, 100), 2 / 60)
     assert said["hours"] == 100 and "4.2 days by the log that was given" in said["words"][0]
     assert any("the log does not fit that" in line for line in said["words"])
-    assert not any("does not fit" in line for line in storage.found(storage.constant(30, 100), 100.2)["words"])
+    assert not any("does not fit" in line for line in storage.effect(storage.constant(30, 100), 100.2)["words"])

@@ -40,7 +40,7 @@ def written(tmp_path, bad: dict, us: int = 250) -> dict:
     (tmp_path / "retention").mkdir()
     (tmp_path / "retention/manifest.json").write_text(json.dumps(manifests.sealed("run-1", 1, parts)))
     (tmp_path / "retention/pass-1.json").write_text(json.dumps(judged))
-    end = {"storage": storage.found(storage.constant(25, 100)), "counts": [counted, counted], "bound": None}
+    end = {"storage": storage.effect(storage.constant(25, 100)), "counts": [counted, counted], "bound": None}
     end |= {"since_power_on": {"nand_written_bytes": 5_000_000, "refreshes": 3}, "since_seal": {"media_errors": 2}}
     events = [
         {"kind": "retention.found", "digest": "d", "damaged": {"middle": "no manifest"}},
@@ -58,23 +58,23 @@ def test_what_is_lost_slow_and_refreshed_is_said(tmp_path):
     assert f": {PIECES[-1]}." in said and "0.6 eV" in said and "115 TB" in said and "31 drives" in said
     assert "5.00 MB written to NAND on its own; energy: no rig measured its power" in said
     assert "refreshes +3" in said and "media errors +2" in said and "in the middle is not used" in said
-    row = SimpleNamespace(found=found)
+    row = SimpleNamespace(result=found)
     page = "".join(retention_html._panels(row, "Retention", ""))
     assert page.count("<svg") == 3 and "UNREADABLE" in page and 'class="warn"' in page
 
 
 def test_energy_of_a_refresh_is_what_is_above_the_power_at_rest(tmp_path):
-    row = SimpleNamespace(found=written(tmp_path, {}))
-    (window,) = row.found["windows"]
+    row = SimpleNamespace(result=written(tmp_path, {}))
+    (window,) = row.result["windows"]
     kept.Wanted(row, window, (0, 10 * S)).put(None, [])
-    assert row.found["refresh_J"] is None and row.found["refresh_why"] == kept.NO_METER
+    assert row.result["refresh_J"] is None and row.result["refresh_why"] == kept.NO_METER
     window["J"] = 8.0
-    kept._refresh(row.found)
-    assert row.found["refresh_J"] == pytest.approx(8.0 - 10 * 0.5) and row.found["refresh_why"] is None
-    row.found["idle_W"] = None
-    row.found["refresh_J"] = None
-    kept._refresh(row.found)
-    assert row.found["refresh_J"] is None and row.found["refresh_why"] == kept.NO_IDLE
+    kept._refresh(row.result)
+    assert row.result["refresh_J"] == pytest.approx(8.0 - 10 * 0.5) and row.result["refresh_why"] is None
+    row.result["idle_W"] = None
+    row.result["refresh_J"] = None
+    kept._refresh(row.result)
+    assert row.result["refresh_J"] is None and row.result["refresh_why"] == kept.NO_IDLE
 
 
 def test_a_sealed_drive_and_a_damaged_folder_are_shown(tmp_path):
@@ -84,8 +84,8 @@ def test_a_sealed_drive_and_a_damaged_folder_are_shown(tmp_path):
     found = kept.event_of(events, tmp_path, "retain")
     said = "\n".join(retention_sentences.lines(found))
     assert "SSDRIG RETENTION run-1" in said and "at most 20.0 MB moved" in said and "30.0 to 41.0" in said
-    assert "<svg" in "".join(retention_html._panels(SimpleNamespace(found=found), "Retention", ""))
+    assert "<svg" in "".join(retention_html._panels(SimpleNamespace(result=found), "Retention", ""))
     (tmp_path / "retention/manifest.json").write_text("{")
     found = kept.event_of([], tmp_path, "recall")
     assert retention_sentences.lines(found)[0] == "Nothing was read: no verdict on the drive."
-    assert "".join(retention_html._panels(SimpleNamespace(found=found), "Retention", ""))
+    assert "".join(retention_html._panels(SimpleNamespace(result=found), "Retention", ""))

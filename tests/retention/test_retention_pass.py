@@ -59,13 +59,13 @@ def test_manifest_is_found_on_the_third_copy_alone():
     assert len(good) == MIB and manifests.of_copy(good) == one
     torn = bytearray(good)
     torn[200] ^= 1
-    found = manifests.found([bytes(torn), None, good])
+    found = manifests.agreed([bytes(torn), None, good])
     assert found.manifest == one and list(found.damaged) == ["first MiB", "middle"]
     with pytest.raises(ManifestRefused, match="SHA-256.*--manifest"):
-        manifests.found([bytes(torn)] * 3)
-    assert manifests.found([bytes(torn)] * 3, json.dumps(one).encode()).manifest == one
+        manifests.agreed([bytes(torn)] * 3)
+    assert manifests.agreed([bytes(torn)] * 3, json.dumps(one).encode()).manifest == one
     with pytest.raises(ManifestRefused, match="no manifest on it"):
-        manifests.found([bytes(MIB)] * 3)
+        manifests.agreed([bytes(MIB)] * 3)
 
 
 @pytest.mark.parametrize("name", manifests.PARTS)
@@ -73,15 +73,15 @@ def test_an_altered_part_is_refused_also_with_a_new_sum_of_the_copy(name):
     altered = copy.deepcopy(made())
     altered[name]["utc" if name == "seal" else "block_bytes" if name == "layout" else "x"] = 512
     with pytest.raises(ManifestRefused, match="altered"):
-        manifests.found([manifests.copy(altered)] * 3)
+        manifests.agreed([manifests.copy(altered)] * 3)
 
 
 def test_copies_of_two_manifests_and_those_of_another_drive_are_refused():
     other = manifests.copy(made(serial="S2"))
     with pytest.raises(ManifestRefused, match="different ones"):
-        manifests.found([manifests.copy(made()), other, other])
+        manifests.agreed([manifests.copy(made()), other, other])
     with pytest.raises(ManifestRefused, match="different ones"):
-        manifests.found([other] * 3, json.dumps(made()).encode())
+        manifests.agreed([other] * 3, json.dumps(made()).encode())
     manifests.same_drive(made(), DRIVE)
     for key, value in (("serial", "S2"), ("capacity_bytes", 1), ("logical_block_bytes", 8192)):
         with pytest.raises(ManifestRefused, match="in the manifest|of the drive"):
@@ -136,7 +136,7 @@ def test_a_manifest_that_somebody_has_made_up_is_refused_or_can_be_gone_by(data)
     with contextlib.suppress(KeyError, TypeError):
         said = chained(said)
     try:
-        found = manifests.found([None] * 3, json.dumps(said).encode()).manifest
+        found = manifests.agreed([None] * 3, json.dumps(said).encode()).manifest
         gone_by(found)
     except ManifestRefused:
         pass
@@ -158,7 +158,7 @@ def test_a_manifest_of_nonsense_is_refused_whatever_its_chain(part, key, value):
     said = copy.deepcopy(made())
     said[part][key] = value
     with pytest.raises(ManifestRefused, match="it is invalid"):
-        manifests.found([None] * 3, json.dumps(chained(said)).encode())
+        manifests.agreed([None] * 3, json.dumps(chained(said)).encode())
 
 
 def test_only_the_time_between_seal_and_verify_counts_of_a_log():
@@ -176,7 +176,7 @@ def test_only_the_time_between_seal_and_verify_counts_of_a_log():
 
 def test_a_log_of_two_halves_costs_as_much_as_35_degrees():
     log = storage.parse("time,C\n2026-01-01T00:00:00,20\n2026-01-01T12:00:00,40\n2026-01-02T00:00,33\n")
-    found = storage.found(log, 48.0)
+    found = storage.effect(log, 48.0)
     assert found["effective_C"] == pytest.approx(35.2, abs=0.1) and found["hours"] == 24
     assert found["equivalent_h"]["40"]["1.1"] == pytest.approx(12 + 12 * 0.0620, rel=0.001)
     assert set(found["equivalent_h"]) == {"30", "40"} and set(found["equivalent_h"]["30"]) == {"0.6", "0.8", "1.1"}
@@ -184,7 +184,7 @@ def test_a_log_of_two_halves_costs_as_much_as_35_degrees():
     assert "covers 50 %" in said and "0.6 eV" in said and "equal" not in said
     assert storage.parse("0,20\n12,40\n24,0\n").profile == log.profile == ((12.0, 20.0), (12.0, 40.0))
     assert storage.parse(storage.to_csv(log)).profile == log.profile
-    assert storage.found(None)["effective_C"] is None and "--storage" in storage.found(None)["why"]
+    assert storage.effect(None)["effective_C"] is None and "--storage" in storage.effect(None)["why"]
 
 
 @pytest.mark.parametrize("text", ["", "0,20", "5,20\n4,21\n", "0,20\n1,hot\n", "0,20\n1,900\n", "0\n1\n"])

@@ -330,7 +330,7 @@ def a_fleet(count: int) -> list[Seen]:
     second |= {"left_s": [7800, 67200], "samples_lost": 0}
     made = [Seen(f"S6WSNJ0T50{i:04}", second=second) for i in range(count)]
     made[0].code, made[0].results = 0, [{"run": "r", "state": "complete", "why": None}]
-    made[-1].code, made[-1].said = 4, "error: expected the drive to be there, and it has gone away for good"
+    made[-1].code, made[-1].message = 4, "error: expected the drive to be there, and it has gone away for good"
     return made
 
 
@@ -354,7 +354,11 @@ def test_where_there_is_room_all_of_it_is_there():
 
 
 def test_a_run_that_was_interrupted_before_it_began_is_none_that_failed():
-    seen = [Seen("S1", code=130, said="interrupted"), Seen("S2", code=130, said="not started"), Seen("S3", code=5)]
+    seen = [
+        Seen("S1", code=130, message="interrupted"),
+        Seen("S2", code=130, message="not started"),
+        Seen("S3", code=5),
+    ]
     assert [one.state for one in seen] == ["interrupted", "interrupted", "failed"]
     assert fleet_table.ends(seen)[1:] == ["S2  interrupted: not started", "S3  failed: exit code 5"]
 

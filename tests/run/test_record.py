@@ -96,7 +96,7 @@ def test_command_is_recorded_from_its_start_to_its_end(recorded, tmp_path):
     rows = [line.split(",") for line in (folder / "recorded/record/counters.csv").read_text().splitlines()[1:]]
     ios, sectors = (int(rows[-1][at]) - int(rows[0][at]) for at in (6, 8))
     assert row.state == "done" and row.windows["all"]["ios"] == ios == row.kernel["ios"] > 0
-    assert row.found["written_bytes"] == 512 * sectors == row.kernel["bytes"]
+    assert row.result["written_bytes"] == 512 * sectors == row.kernel["bytes"]
     assert row.windows["all"]["lat_mean_us"] == pytest.approx(25_000)
 
 

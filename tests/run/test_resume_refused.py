@@ -66,7 +66,7 @@ def test_a_journal_that_lacks_lines_voids_all(story):
         file.write_bytes(b"".join(lines))
         found = cut_short.read(run)
         _, todo = resume.rest_of(found, DRIVE, found.past.state, ())
-        assert todo.kept == UNKNOWN and words in todo.void[-1] and todo.begins == 0
+        assert todo.state == UNKNOWN and words in todo.void[-1] and todo.begins == 0
     file.write_bytes(b"".join(whole) + whole[0][:-9])  # what a kill may leave
     assert not cut_short.read(run).doubts
     file.write_bytes(b"".join(whole))
@@ -114,7 +114,7 @@ def test_an_event_of_another_kind_with_a_right_seal_is_a_damaged_line(story, key
     story.event("step.end", step="rounds/point", ok=True, round=2, **{key: "x"})
     found = cut_short.read(killed(story))
     assert any("1 damaged lines" in words for words in found.doubts)
-    assert resume.rest_of(found, DRIVE, found.past.state, ())[1].kept == UNKNOWN
+    assert resume.rest_of(found, DRIVE, found.past.state, ())[1].state == UNKNOWN
 
 
 @pytest.mark.parametrize(("trims", "used", "known"), [(False, 5, 5), (False, True, None), (True, 5, None)])

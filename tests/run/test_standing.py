@@ -120,7 +120,7 @@ def test_a_run_goes_on_where_its_state_allows(acts, cut, begins, number):
         return
     first = acts[todo.begins]
     assert (first.repeat.path if first.repeat else first.path, todo.round) == (begins, number)
-    state.prove(todo.acts, todo.kept)
+    state.prove(todo.acts, todo.state)
 
 
 @pytest.mark.slow
@@ -132,8 +132,8 @@ def test_a_round_that_preconditions_and_five_new_ones_follow_on_an_interruption(
     (repeat,) = {act.repeat for act in todo.acts if act.repeat}
     # rounds count over the parts, but there are always those that the rule needs
     assert (repeat.first, repeat.judged, repeat.least, repeat.last) == (done + 1, done + 2, 6, last)
-    assert any("steady" in words for words in todo.redone) and not todo.kept.steady
-    resumed = {"resumed": {"begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}}
+    assert any("steady" in words for words in todo.redone) and not todo.state.steady
+    resumed = {"resumed": {"begins": todo.begins, "round": todo.round, "state": asdict(todo.state)}}
     events = [event for event in recorded(todo.acts, last - done) if event["kind"] != "run.end"]
     unsteady = [event | {"steady": False} if event["kind"] == "round" else event for event in events]
     parts = [({}, upto(recorded(PTS, 25), "round", "rounds", done)), (resumed, unsteady)]
@@ -154,7 +154,7 @@ def test_a_steady_state_that_was_cut_short_is_had_again_in_each_part():
     assert (repeat.first, repeat.judged, repeat.least, todo.acts[-1].path) == (8, 9, 6, "histogram")
     parts = [({}, upto(events, "step.start", "histogram"))]
     for begun, ends, following in ((8, 13, 14), (14, 19, 20)):
-        resumed = {"resumed": {"begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}}
+        resumed = {"resumed": {"begins": todo.begins, "round": todo.round, "state": asdict(todo.state)}}
         none = standing.past(LAT, [*parts, (resumed, [])])
         again = standing.todo(LAT, none, state.interrupted(none.state))
         assert (none.rounds, again.begins, again.round) == (begun - 1, todo.begins, begun)
@@ -283,8 +283,8 @@ def test_every_prefix_of_a_run_and_of_its_parts_can_go_on(data):
         if not todo.acts:
             assert past.at == len(acts)
             return
-        state.prove(todo.acts, todo.kept)
-        assert past.at >= todo.begins and todo.kept == now
+        state.prove(todo.acts, todo.state)
+        assert past.at >= todo.begins and todo.state == now
         steady = {act.label for act, before in zip(acts, state.course(acts), strict=False) if before.steady}
         for act, before in zip(todo.acts, state.course(todo.acts, now), strict=False):
             assert before.steady or act.do != "load" or act.label not in steady
@@ -295,7 +295,7 @@ def test_every_prefix_of_a_run_and_of_its_parts_can_go_on(data):
                 assert act.repeat.least == 5 if act.repeat.judged == 1 else act.repeat.least >= 6
                 assert act.repeat.first == 1 or act.repeat.judged > act.repeat.first
         todo_acts = todo.acts
-        header = {"resumed": {"begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}}
+        header = {"resumed": {"begins": todo.begins, "round": todo.round, "state": asdict(todo.state)}}
 
 
 @settings(max_examples=100, deadline=None)
@@ -305,4 +305,4 @@ def test_events_in_any_order_raise_nothing(order):
     past = standing.past(TRIM, [({}, [events[i % len(events)] for i in order])])
     todo = standing.todo(TRIM, past, state.interrupted(past.state))
     assert {act.path for act in todo.acts} <= {act.path for act in TRIM}
-    state.prove(todo.acts, todo.kept)
+    state.prove(todo.acts, todo.state)

@@ -259,7 +259,7 @@ def stubbed(monkeypatch, found: list):
             found.append(("the switch of a drive", commands))
 
     def virtual(preset, **how):
-        kept = how.get("kept")
+        kept = how.get("drive_folder")
         if kept is not None and not os.path.realpath(kept).startswith(_inside + "/"):
             found.append(("the kept drive", str(kept)))
         raise Started

@@ -39,7 +39,7 @@ def loaded(run):
 
 @pytest.fixture(scope="module")
 def found(loaded):
-    return loaded.rows[0].found
+    return loaded.rows[0].result
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_file_systems_stand_beside_the_cuts_with_whose_fault_a_loss_is():
 
 @pytest.mark.slow
 def test_no_flipped_byte_of_a_sessions_files_is_taken_for_what_was_written(run, tmp_path):
-    folder = run / "powerloss" / f"{table.load(run).rows[0].found['failing_cuts'][0]:04}"
+    folder = run / "powerloss" / f"{table.load(run).rows[0].result['failing_cuts'][0]:04}"
     whole = cuts.evidence(folder, 0)
     assert whole.picture and whole.proofs and len(whole.volts)
     copy = shutil.copytree(folder, tmp_path / "copy")
@@ -234,7 +234,7 @@ def test_a_cut_that_missed_its_aim_bounds_nothing_of_it():
 
 def test_what_is_missing_or_damaged_is_said(run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "damaged", ignore=shutil.ignore_patterns("report.html", "rig.bin"))
-    accused = table.load(run).rows[0].found["failing_cuts"]
+    accused = table.load(run).rows[0].result["failing_cuts"]
     folder = copy / "powerloss" / f"{accused[0]:04}"
     (folder / "proofs.json").write_bytes(b"[{")
     (folder / "waveform.npz").write_bytes(b"PK")

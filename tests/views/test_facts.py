@@ -37,8 +37,8 @@ def test_of_a_fill(tmp_path):
     run = cache.made(tmp_path)
     row = next(iter(run.of("fill")))
     made = facts(run, "plateaus", "fill")
-    assert made["cache"].of[:2] == (row.found["cache_bytes"], row.found["cache_error_bytes"])
-    assert [made[key].of.value for key in ("fast", "slow")] == [p["bw_mean_MBps"] for p in row.found["plateaus"]]
+    assert made["cache"].of[:2] == (row.result["cache_bytes"], row.result["cache_error_bytes"])
+    assert [made[key].of.value for key in ("fast", "slow")] == [p["bw_mean_MBps"] for p in row.result["plateaus"]]
     assert facts(run, "cache-recovery", "again")["rate"].of.why
     busy = facts(cache.made(tmp_path / "busy", [99.0, 96.0]), "plateaus", "fill")
     assert all("host-limited" in fact.of.why for fact in busy.values())
@@ -49,10 +49,10 @@ def test_of_power_cuts(tmp_path, lie_share, broke):
     run = table.load(synthetic_cuts.write(tmp_path, 20, lie_share))
     (row,) = run.rows
     made = facts(run, "cuts", "cuts")
-    least, judged = row.found["failing"], row.found["judged"]
+    least, judged = row.result["failing"], row.result["judged"]
     assert made["broken"].words.endswith(f"of {judged} cuts") and (least > 0) == broke
     assert made["bound"].words.endswith(" %")
-    row.found["controls"] = [{"cut": 7, "control": "no-cut", "ok": False, "why": None, "harness": "a block was lost"}]
+    row.result["controls"] = [{"cut": 7, "control": "no-cut", "ok": False, "why": None, "harness": "a block was lost"}]
     accused = facts(run, "cuts", "cuts")["broken"]
     assert bool(accused.words) == broke and (broke or "session 7" in accused.of.why)
 
@@ -65,24 +65,26 @@ def test_of_a_load_line_a_life_and_a_sleep(tmp_path):
     made = facts(run, "life", "rounds/write")
     assert made["waf"].of.value == pytest.approx(2.5, abs=0.02) and "P/E cycles" in made["tbw"].of.why
     run = sleep.slept(tmp_path / "sleep")
-    stays = [row.found["mean_W"] for row in run.rows if row.found.get("kind") == "power-state" and row.found["mean_W"]]
-    paths = sorted({row.act.path for row in run.rows if row.found.get("kind") == "power-state"})
+    stays = [
+        row.result["mean_W"] for row in run.rows if row.result.get("kind") == "power-state" and row.result["mean_W"]
+    ]
+    paths = sorted({row.act.path for row in run.rows if row.result.get("kind") == "power-state"})
     made = facts(run, "power-states", paths[0], of=paths)
     assert made["lowest"].of.value == min(stays) and made["awake"].of.value == max(stays) and made["state"].words
 
 
 def test_of_heat_wear_and_a_trace(tmp_path):
     run = thermal.heated(tmp_path / "heat")
-    row = next(row for row in run.rows if row.found.get("kind") == "thermal")
+    row = next(row for row in run.rows if row.result.get("kind") == "thermal")
     made = facts(run, "thermal", "load", of=[row.act.path])
-    assert made["K_per_W"].of[:2] == (row.found["K_per_W"], row.found["K_per_W_error"]) and made["throttling"].words
+    assert made["K_per_W"].of[:2] == (row.result["K_per_W"], row.result["K_per_W_error"]) and made["throttling"].words
     run = wear.worn_out(tmp_path / "wear")
-    row = next(row for row in run.rows if row.found.get("slices"))
+    row = next(row for row in run.rows if row.result.get("slices"))
     made = facts(run, "wear", row.act.path)
-    assert made["used"].of.value == row.found["slices"][-1]["percentage_used"]
+    assert made["used"].of.value == row.result["slices"][-1]["percentage_used"]
     assert made["bad"].words.endswith("sample blocks")
     run = replay.played_twice(tmp_path / "trace")
-    row = next(row for row in run.rows if row.found.get("kind") == "played")
-    late = bool(row.found["lag"] and not row.found["lag"]["as_recorded"])
+    row = next(row for row in run.rows if row.result.get("kind") == "played")
+    late = bool(row.result["lag"] and not row.result["lag"]["as_recorded"])
     made = facts(run, "replay", row.act.path)
-    assert made["data_rate"].of.value == (None if late else row.found["data_rate_MBps"])
+    assert made["data_rate"].of.value == (None if late else row.result["data_rate_MBps"])

@@ -129,10 +129,10 @@ def test_a_rest_is_told_by_the_samples_of_the_step_itself(tmp_path):
     w.event("quiet", step="rest", **live, lasted_s=10, **written)
     (rest,) = table.load(w.end(power=True)).rows
     assert (live["after_s"], live["above_J"]) == (4, pytest.approx(1.35 + 2.55))
-    assert (rest.found["after_s"], rest.found["above_J"]) == (3, pytest.approx(2.55, rel=0.01))
-    assert rest.found["energy_J"] == pytest.approx(3 * 0.9 + 7 * 0.05, rel=0.01) and rest.found["lasted_s"] == 10
+    assert (rest.result["after_s"], rest.result["above_J"]) == (3, pytest.approx(2.55, rel=0.01))
+    assert rest.result["energy_J"] == pytest.approx(3 * 0.9 + 7 * 0.05, rel=0.01) and rest.result["lasted_s"] == 10
     assert sentences(rest)[0] == "quiet after 3 s at 0.0500 W; 2.55 J above that"
-    assert rest.found["J_per_GB"] is None and rest.found["J_per_GB_why"]  # what staying awake takes is not known
+    assert rest.result["J_per_GB"] is None and rest.result["J_per_GB_why"]  # what staying awake takes is not known
 
 
 # --- average power
@@ -175,24 +175,24 @@ def test_the_error_of_average_power_is_that_of_simulated_terms():
 
 def rest_row(above_J, error_J, nand_bytes):
     found = {"kind": "quiet", "reached": True, "above_J": above_J, "above_error_J": error_J}
-    return SimpleNamespace(state="done", found=found | {"nand_written_bytes": nand_bytes})
+    return SimpleNamespace(state="done", result=found | {"nand_written_bytes": nand_bytes})
 
 
 def test_energy_of_a_rest_is_work_beyond_staying_awake():
     """Seen: 0.887 J without any NAND write; the rest of 1.77 J and 67.7 MB was called 26.2 J/GB."""
     idle, busy = rest_row(0.887, 0.02, 0), rest_row(1.77, 0.03, 67_700_000)
     rest.per_GB([idle, busy], 512_000)
-    assert busy.found["J_per_GB"] == pytest.approx((1.77 - 0.887) / 0.0677, rel=1e-6) and "J_per_GB" not in idle.found
-    assert busy.found["J_per_GB_error"] == pytest.approx(busy.found["J_per_GB"] * 0.0409, rel=0.05)
+    assert busy.result["J_per_GB"] == pytest.approx((1.77 - 0.887) / 0.0677, rel=1e-6) and "J_per_GB" not in idle.result
+    assert busy.result["J_per_GB_error"] == pytest.approx(busy.result["J_per_GB"] * 0.0409, rel=0.05)
     for rows, unit in (([rest_row(1.77, 0.03, 67_700_000)], 512_000), ([idle, rest_row(0.89, 0.03, 10**6)], 512_000)):
         rest.per_GB(rows, unit)
-        assert rows[-1].found["J_per_GB"] is None and rows[-1].found["J_per_GB_why"]
+        assert rows[-1].result["J_per_GB"] is None and rows[-1].result["J_per_GB_why"]
     rng = np.random.default_rng(5)
     right = 0
     for _ in range(1000):
         idle, busy = (rest_row(rng.normal(1.0, 0.05), 0.1, nand) for nand in (0, 10**8))
         rest.per_GB([idle, busy], 512_000)
-        right += busy.found["J_per_GB"] is None or abs(busy.found["J_per_GB"]) <= busy.found["J_per_GB_error"]
+        right += busy.result["J_per_GB"] is None or abs(busy.result["J_per_GB"]) <= busy.result["J_per_GB_error"]
     assert right >= 950
 
 

@@ -182,9 +182,9 @@ def of_rest(rng):
     for nand in (0, 10**8):
         above = drawn(rng, 1.0, 0.1)
         found = {"kind": "quiet", "reached": True, "above_J": above.value, "above_error_J": above.error}
-        rows.append(type("Row", (), {"state": "done", "found": found | {"nand_written_bytes": nand}}))
+        rows.append(type("Row", (), {"state": "done", "result": found | {"nand_written_bytes": nand}}))
     rest.per_GB(rows, 512_000)
-    found = rows[1].found
+    found = rows[1].result
     return Uncertain(found["J_per_GB"], found["J_per_GB_error"], None if found["J_per_GB"] else "x"), 0.0
 
 

@@ -72,10 +72,10 @@ def test_the_speed_of_a_host_that_was_busy_is_no_plateau_of_the_drive(tmp_path, 
     """Seen on a starved host: false plateaus, without a word."""
     found = made(tmp_path, busy)
     first, again = found.rows
-    assert (first.found["cache_bytes"] is None) == limited and again.found["cache_bytes"]
+    assert (first.result["cache_bytes"] is None) == limited and again.result["cache_bytes"]
     if limited:
         why = "host-limited: all CPUs of the host were 98 % busy"
-        assert first.found["cache_why"] == first.found["host_limited"] == why and first.found["plateaus"] == []
+        assert first.result["cache_why"] == first.result["host_limited"] == why and first.result["plateaus"] == []
         assert f"no end of a cache: {why}" in page.render([found])
         assert documents.of_table(found)["rows"][0]["found"]["cache_why"] == why
 
@@ -84,13 +84,13 @@ def test_plateaus_and_rests_of_a_dilated_drive_are_in_its_own_time(run, tmp_path
     """Half the time: twice the speed, half the joules, the same watts."""
     twice = made(tmp_path, dilation=2)
     for one, other in zip(run.rows, twice.rows, strict=True):
-        assert other.found["cache_bytes"] == pytest.approx(one.found["cache_bytes"])
+        assert other.result["cache_bytes"] == pytest.approx(one.result["cache_bytes"])
         for key, factor in (("to_s", 0.5), ("bw_mean_MBps", 2), ("power_mean_W", 1), ("energy_J", 0.5)):
-            of = ([each[key] for each in row.found["plateaus"]] for row in (other, one))
+            of = ([each[key] for each in row.result["plateaus"]] for row in (other, one))
             assert next(of) == pytest.approx([factor * value for value in next(of)]), key
-        curves = (np.array(row.found["curve_GB_MBps"]) for row in (other, one))
+        curves = (np.array(row.result["curve_GB_MBps"]) for row in (other, one))
         assert next(curves) == pytest.approx(next(curves) * [1, 2], rel=1e-4)
-    (one, other) = (each.rows[1].found for each in (run, twice))
+    (one, other) = (each.rows[1].result for each in (run, twice))
     assert other["rest_s"] == pytest.approx(one["rest_s"] / 2) and other["rest_J"] == pytest.approx(one["rest_J"] / 2)
 
 
@@ -117,20 +117,20 @@ def test_readings_that_cover_less_than_half_of_a_plateau_say_nothing_of_it(until
 
 def test_the_page_has_each_plateau_with_its_energy(run):
     first, again = run.rows
-    assert first.found["cache_bytes"] == pytest.approx(4000 << 20, rel=0.002)
-    fast, slow = first.found["plateaus"]
+    assert first.result["cache_bytes"] == pytest.approx(4000 << 20, rel=0.002)
+    fast, slow = first.result["plateaus"]
     assert fast["bw_mean_MBps"] == pytest.approx(1048.6, rel=0.01)
     assert slow["bw_mean_MBps"] == pytest.approx(262.1, rel=0.01)
     assert fast["energy_J_per_GB"] == pytest.approx(2.0 / 1.0486, rel=0.02)
     assert slow["power_mean_W"] == pytest.approx(2, rel=0.001)
     assert fast["wa"] is None and "SMART readings" in fast["wa_why"]
-    assert again.found["cache_bytes"] == pytest.approx(2000 << 20, rel=0.002)
-    assert again.found["rest_s"] == pytest.approx(0.34, abs=0.01)
-    assert again.found["rest_J"] == pytest.approx(0.17, abs=0.01)
-    assert again.found["rest_late_J"] == pytest.approx(0.12, abs=0.01)  # without the tail of 0.1 s
+    assert again.result["cache_bytes"] == pytest.approx(2000 << 20, rel=0.002)
+    assert again.result["rest_s"] == pytest.approx(0.34, abs=0.01)
+    assert again.result["rest_J"] == pytest.approx(0.17, abs=0.01)
+    assert again.result["rest_late_J"] == pytest.approx(0.12, abs=0.01)  # without the tail of 0.1 s
     html = page.render([run])
     assert "cache 4.19 GB ± " in html and "cache 2.10 GB ± " in html and "2.10 GB after a rest of" in html
-    assert first.found["cache_error_bytes"] < 150e6  # a sample is 105 MB
+    assert first.result["cache_error_bytes"] < 150e6  # a sample is 105 MB
     (back,) = json_documents.figures(json.loads(json.dumps(documents.of_table(run))))["cache_recovery"]
     assert back["of"] == "again" and back["left_out"] == 0 and back["rate_Bps"] is None and "need 3" in back["why"]
 

@@ -254,7 +254,7 @@ def test_every_cell_of_the_page_is_the_number_put_in(tmp_path, monkeypatch):
 
 def test_without_power_the_latencies_stay_and_the_rest_has_its_reason(tmp_path, monkeypatch):
     found = table.load(made(tmp_path, monkeypatch).end(power=False))
-    stays = [row.found for row in found.of("states/stay")]
+    stays = [row.result for row in found.of("states/stay")]
     assert all(stay["mean_W"] is None and stay["why"] == rails.NO_POWER for stay in stays)
     assert stays[4]["first_io_ms"] == pytest.approx(401, rel=0.02) and stays[4]["wake_J"] is None
 
@@ -262,7 +262,7 @@ def test_without_power_the_latencies_stay_and_the_rest_has_its_reason(tmp_path, 
 def test_entering_is_known_to_the_error_of_the_clock(tmp_path, monkeypatch):
     """Read 40 ms late, the times are known to 20 ms and a sample; 150 ms from the command until the power falls."""
     found = table.load(made(tmp_path, monkeypatch).end(read_late_s=0.04))
-    for stay in [row.found for row in found.of("states/stay")][3:]:
+    for stay in [row.result for row in found.of("states/stay")][3:]:
         assert stay["time_error_ms"] == pytest.approx(20 + 1000 * SAMPLE_S, abs=2)
         assert stay["entry_ms"] == pytest.approx(150, abs=stay["time_error_ms"] + 1000 * SAMPLE_S)
         assert stay["wake_error_J"] > 0 and stay["mean_W"] is not None
@@ -270,7 +270,7 @@ def test_entering_is_known_to_the_error_of_the_clock(tmp_path, monkeypatch):
 
 def test_entering_that_the_clock_does_not_tell_is_null_with_its_reason(tmp_path, monkeypatch):
     found = table.load(made(tmp_path, monkeypatch).end(read_late_s=0.4))
-    for stay in [row.found for row in found.of("states/stay")][3:]:
+    for stay in [row.result for row in found.of("states/stay")][3:]:
         assert stay["entry_ms"] is stay["enter_J"] is stay["wake_J"] is stay["break_even_s"] is None
         assert stay["why"].startswith(UNTIMED) and stay["first_io_ms"] is not None
 
@@ -282,7 +282,7 @@ def test_a_wake_that_a_busy_host_made_longer_has_no_time(tmp_path, monkeypatch, 
     label = next(label for label, act in w.acts.items() if act.do == "load" and act.point.get("power_state") == 4)
     w.event("witness", step=label, label=label, round=1, answers={"answers": 2, "late_us": 500.0 * late_ms})
     run = table.load(w.end())
-    stay = run.of("states/stay")[4].found
+    stay = run.of("states/stay")[4].result
     assert (stay["first_io_ms"] is not None) is (stay["exit_ms"] is not None) is (stay["wake_J"] is not None) is known
     assert stay["entry_ms"] is not None and (known or stay["why"].startswith("host-limited: "))
-    assert run.of("states/stay")[3].found["exit_ms"] is not None
+    assert run.of("states/stay")[3].result["exit_ms"] is not None

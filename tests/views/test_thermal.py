@@ -128,7 +128,7 @@ def heated(runs, speeds=(1000,) * 60, busy=50.0):
 
 def test_the_page_has_the_body_of_the_run(tmp_path):
     run = heated(tmp_path)
-    found = next(row.found for row in run.rows if row.act.path == "load")
+    found = next(row.result for row in run.rows if row.act.path == "load")
     assert found["K_per_W"] == pytest.approx(5, rel=0.05) and found["tau_s"] == pytest.approx(20, rel=0.08)
     assert found["warning_temp_min"] == 0 and found["throttled"]["celsius"] is None
     html = page.render([run])
@@ -142,6 +142,6 @@ def test_the_page_has_the_body_of_the_run(tmp_path):
 @pytest.mark.parametrize(("busy", "throttled"), [(50.0, True), (100.0, False)])
 def test_a_fall_of_the_speed_on_a_busy_host_is_no_throttling(tmp_path, busy, throttled):
     run = heated(tmp_path, [1000] * 50 + [400] * 10, busy)
-    found = next(row.found for row in run.rows if row.act.path == "load")["throttled"]
+    found = next(row.result for row in run.rows if row.act.path == "load")["throttled"]
     assert (found["celsius"] is not None) is throttled
     assert throttled or found["why"].startswith("host-limited: ")

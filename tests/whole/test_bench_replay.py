@@ -58,7 +58,7 @@ def test_its_figures_are_the_ledgers(ran):
     assert ledger["host_write_commands"] - int((rows["op"] == traceform.WRITE).sum()) == (64 << 20) // (128 << 10)
     row = next(row for row in table.load(run).rows if row.act.path == "play")
     whole = row.windows["all"]
-    assert row.state == "done" and row.found["bytes"] == read + written and whole["ios"] == 6000
+    assert row.state == "done" and row.result["bytes"] == read + written and whole["ios"] == 6000
     assert playedlog.load(run / "played/play").bw_bytes.sum() == read + written
     assert journal.events(run)[-1]["state"] == "complete"
     edges = [row.data.t0_ns, row.data.t0_ns + round(row.data.load_s * 1e9)]

@@ -296,7 +296,7 @@ def _calibrate(args: argparse.Namespace) -> int:
             rail = rig_session.rail(args.rail)
             stored = figures and calibrate.from_figures(figures, rail, rig_session.hello.get("serial", ""), _say)
             rig_session.store_calibration(args.rail, stored)
-        return _kept(args, stored)
+        return _print_stored(args, stored)
     with session(port, show=_waiting()) as rig_session:
         rail = rig_session.rail(args.rail)
         _say(about(port, {**rig_session.hello, "rails": [rail]}))
@@ -310,7 +310,7 @@ def _calibrate(args: argparse.Namespace) -> int:
             stored = calibrate.guided(rig_session, args.rail, args.quantity, _ask, _say, resistor)
     with session(port, stream=False) as rig_session:
         rig_session.store_calibration(args.rail, stored)
-    return _kept(args, stored)
+    return _print_stored(args, stored)
 
 
 def _resistor(text: str) -> calibration.Resistor:
@@ -324,7 +324,7 @@ def _resistor(text: str) -> calibration.Resistor:
     return calibration.Resistor(ohm, percent)
 
 
-def _kept(args: argparse.Namespace, stored: dict | None) -> int:
+def _print_stored(args: argparse.Namespace, stored: dict | None) -> int:
     _say(
         f"rail {args.rail}: kept on the board" if stored else f"rail {args.rail}: the board has no calibration any more"
     )

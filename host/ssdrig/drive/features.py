@@ -32,10 +32,10 @@ def value(
     which = [] if cdw11 is None else [f"--cdw11={cdw11}"]
     call = program.run(["nvme", "get-feature", controller, f"--feature-id={feature}", *which], timeout_s)
     match = VALUE.search(call.stdout.decode(errors="replace"))
-    return (int(match[1], 16), "") if call.exit_code == 0 and match else (None, said(call))
+    return (int(match[1], 16), "") if call.exit_code == 0 and match else (None, error_message(call))
 
 
-def said(call: program.Call) -> str:
+def error_message(call: program.Call) -> str:
     """The error message of nvme-cli for a failed command."""
     line = next((line.strip() for line in call.stderr.splitlines() if line.strip()), "")
     return (call.why or line or f"nvme ended with {call.exit_code} and no value")[:200]
@@ -106,7 +106,7 @@ def change(key: str, controller: str, wanted: Sequence[str]) -> str | None:
     else:
         call = program.run(argv, TIMEOUT_S)
     now = setting(key, controller)
-    return None if now == list(wanted) else f"{(now or ['nothing'])[0]} ({said(call)})"
+    return None if now == list(wanted) else f"{(now or ['nothing'])[0]} ({error_message(call)})"
 
 
 def unseen_hmb(controller: str, on: bool) -> str | None:
@@ -136,7 +136,7 @@ def _raw_table(controller: str, timeout_s: float) -> tuple[bytes | None, str]:
     words = [f"--feature-id={APST}", f"--data-len={TABLE_BYTES}", "--raw-binary"]
     call = program.run(["nvme", "get-feature", controller, *words], timeout_s)
     if call.exit_code or len(call.stdout) != TABLE_BYTES:
-        return None, said(call) if call.exit_code else f"{len(call.stdout)} bytes instead of {TABLE_BYTES}"
+        return None, error_message(call) if call.exit_code else f"{len(call.stdout)} bytes instead of {TABLE_BYTES}"
     return call.stdout, ""
 
 

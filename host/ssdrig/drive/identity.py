@@ -239,10 +239,10 @@ def _name(drive: Identity) -> str:
 
 
 class Search(NamedTuple):
-    """`found`: the one disk that shows all that was known. `rivals`: disks of the same serial that may be meant
-    instead; where there is one, nothing is found."""
+    """`disk`: the one that shows all that was known, None without. `rivals`: disks of the same serial that may be meant
+    instead; where there is one, `disk` is None."""
 
-    found: object
+    disk: object
     rivals: Sequence
 
 

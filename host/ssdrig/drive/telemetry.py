@@ -26,5 +26,5 @@ def save(controller: str, path: Path, timeout_s: float = TIMEOUT_S) -> dict[str,
     length = path.stat().st_size if path.exists() else 0
     if call.exit_code or call.why or not length:
         path.unlink(missing_ok=True)
-        return {"bytes": None, "why": features.said(call)}
+        return {"bytes": None, "why": features.error_message(call)}
     return {"bytes": length, "why": None}

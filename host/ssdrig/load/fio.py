@@ -162,7 +162,7 @@ class _Watch:
         self.begun = self.progress_at = time.monotonic()
         self.deadline = None if job.time_s is None else self.begun + job.time_s + margin_s
         self.rest = self.whole = ""
-        self.last = self.told = fiotext.totals(None)  # of the last document; of the last that on_second was given
+        self.last = self.reported = fiotext.totals(None)  # of the last document; of the last that on_second was given
         self.pending: list[tuple[dict, int]] = []
         self.next_bins_ns = 0
         self.printed = 0
@@ -202,8 +202,8 @@ class _Watch:
         # its run time is not the job's: no difference to it is the time of anything
         if not now["ios"] and not is_of_the_job(document, t_ns / 1e6 - 1e3 * self.begun):
             return
-        ios, moved = now["ios"] - self.told["ios"], now["bytes"] - self.told["bytes"]
-        span_s = (now["runtime_ms"] - self.told["runtime_ms"]) / 1000
+        ios, moved = now["ios"] - self.reported["ios"], now["bytes"] - self.reported["bytes"]
+        span_s = (now["runtime_ms"] - self.reported["runtime_ms"]) / 1000
         if now["ios"] > self.last["ios"]:
             self.progress_at = time.monotonic()
         self.last = now
@@ -216,14 +216,14 @@ class _Watch:
                     "bytes": moved,
                     "iops": ios / span_s,
                     "bw_bytes": moved / span_s,
-                    "lat_mean_ns": (now["lat_sum_ns"] - self.told["lat_sum_ns"]) / ios if ios else 0.0,
+                    "lat_mean_ns": (now["lat_sum_ns"] - self.reported["lat_sum_ns"]) / ios if ios else 0.0,
                     "total_ios": now["ios"],
                     "total_bytes": now["bytes"],
                     "written_bytes": fiotext.totals(document, "write")["bytes"],
                     "runtime_s": now["runtime_ms"] / 1000,
                 }
             )
-            self.told = now
+            self.reported = now
 
     def verdict(self, more: bool, looked: float = 0.0) -> str | None:
         """Why fio must end now: "output", "stalled", "late", "budget"; None if it need not. `more`: its output

@@ -65,7 +65,7 @@ def quantiles(cells: np.ndarray, n: int) -> dict:
 
 
 def seconds(zero_ms, iops, mean, levels, partial, source, total, torn) -> Seconds:
-    """`found`: what quantiles() gives."""
+    """The seconds of a job; `levels`: its percentiles, as quantiles() gives them."""
     whole = np.cumsum(iops)  # bytes in proportion, so that their sum is exact too
     moved = whole * (total["bytes"] / max(1, total["ios"]))
     bw = np.diff(np.rint(moved).astype(np.int64), prepend=0)

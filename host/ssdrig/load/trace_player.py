@@ -135,7 +135,7 @@ class _Playing:
         self.target, self.how, self.out, self.look, self.clock = target, how, out, look, clock
         self.intended, self.issued, self.done = (np.zeros(SLOTS, np.int64) for _ in range(3))
         self.sizes: list[int] = []  # of the windows
-        self.kept = 0  # windows that are in `out`
+        self.reaped = 0  # windows that are in `out`
         self.under_way = self.ended = 0
         self.t0_ns = self.alive_ns = self.looked_ns = 0
         self.schedule = Schedule(how)
@@ -161,7 +161,7 @@ class _Playing:
             self.last = True
             return
         self.keep()
-        while len(self.sizes) - self.kept >= WINDOWS:  # its slots are not free yet
+        while len(self.sizes) - self.reaped >= WINDOWS:  # its slots are not free yet
             self._reap(TICK_NS)
             self.keep()
         slot, n = len(self.sizes) % WINDOWS * WINDOW, len(rows)
@@ -233,8 +233,8 @@ class _Playing:
 
     def keep(self) -> None:
         """Write the records of the oldest windows whose I/Os have all ended."""
-        while self.kept < len(self.sizes):
-            slot, n = self.kept % WINDOWS * WINDOW, self.sizes[self.kept]
+        while self.reaped < len(self.sizes):
+            slot, n = self.reaped % WINDOWS * WINDOW, self.sizes[self.reaped]
             if not self.done[slot : slot + n].all():
                 return
             records = np.empty(n, RECORD)
@@ -242,4 +242,4 @@ class _Playing:
                 part[slot : slot + n] for part in (self.intended, self.issued, self.done)
             )
             self.out.write(records.tobytes())
-            self.kept += 1
+            self.reaped += 1

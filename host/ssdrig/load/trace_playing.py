@@ -36,18 +36,18 @@ class Lines:
     "bw_bytes" (of a second), "total_ios", "total_bytes" (written), "runtime_s"}."""
 
     def __init__(self, rows: np.ndarray):
-        self.rows, self.begun_ns, self.told_ns = rows, time.monotonic_ns(), time.monotonic_ns()
-        self.told = self.moved = self.written = 0
+        self.rows, self.begun_ns, self.reported_ns = rows, time.monotonic_ns(), time.monotonic_ns()
+        self.reported = self.moved = self.written = 0
 
     def look(self, ended: int) -> None:
         """Print one where a second is over. Raises Asked."""
         if _asked:
             raise Asked
         now = time.monotonic_ns()
-        span_s = (now - self.told_ns) / 1e9
+        span_s = (now - self.reported_ns) / 1e9
         if span_s < 1:
             return
-        new = self.rows[self.told : ended]
+        new = self.rows[self.reported : ended]
         moves, length = new["op"] <= WRITE, new["length_bytes"].astype(np.int64)
         self.written += int(length[new["op"] == WRITE].sum())
         start = {
@@ -59,7 +59,7 @@ class Lines:
             "total_bytes": self.written,
             "runtime_s": (now - self.begun_ns) / 1e9,
         }
-        self.told, self.told_ns = ended, now
+        self.reported, self.reported_ns = ended, now
         _say(start)
 
 

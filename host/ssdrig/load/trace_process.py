@@ -26,10 +26,10 @@ LOOK_S = 0.1
 
 
 class Ended(NamedTuple):
-    """`stopped`: ended on request; `said`: its last line."""
+    """`stopped`: ended on request; `summary`: its last line."""
 
     stopped: bool
-    said: dict
+    summary: dict
 
 
 def run(

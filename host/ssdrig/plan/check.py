@@ -36,7 +36,7 @@ def step(checked: Step, where: str, outer: Mapping[str, list]) -> None:
                 "each key swept once", f"{key} swept in {where} and in the repeat around it", "leave one of them out"
             )
     for key in swept:
-        if key in checked.said:
+        if key in checked.source:
             raise UsageError(f"`{key}` either set or swept", f"both in {where}", "leave one out")
     _ends(checked, set(swept), where)
     rules = [entry for entry in checked.keys.get("until", ()) if isinstance(entry, values.Until) and entry.rule]
@@ -60,7 +60,7 @@ def step(checked: Step, where: str, outer: Mapping[str, list]) -> None:
     if checked.do == "idle" and "until" in checked.keys:
         least_s, most_s = idle.span_s(checked.keys)
         if most_s < least_s:
-            seen = f"most = {shown(checked.said['most'])} in {where}"
+            seen = f"most = {shown(checked.source['most'])} in {where}"
             raise UsageError(f"`most` of at least `least`, {least_s:g} s", seen, "allow more time")
 
 
@@ -196,7 +196,7 @@ def _load(checked: Step, swept: set[str], where: str) -> None:
     own = has - swept | set(checked.axes)
     if "off" in own and "on" not in has:
         raise UsageError("`on` together with `off`", f"`off` alone in {where}", "add the length of the bursts: on = …")
-    if "/" in checked.path and "resume" in checked.said:
+    if "/" in checked.path and "resume" in checked.source:
         raise UsageError("`resume` in the repeat", f"`resume` in {where}, inside of it", "move it to the repeat")
     if "hot" in keys and keys.get("pattern") == "sequential":
         raise UsageError('hot zones with pattern = "random"', f"a sequential pattern in {where}", "leave out hot")
@@ -245,20 +245,20 @@ def _load(checked: Step, swept: set[str], where: str) -> None:
 
 
 def _replay(checked: Step, swept: set[str], where: str) -> None:
-    made = [key for key in ("seed", "ios") if key in checked.said or key in swept]
+    made = [key for key in ("seed", "ios") if key in checked.source or key in swept]
     if "file" in checked.keys and made:
         seen = f"`{made[0]}` and `file` in {where}"
         raise UsageError(f"`{made[0]}` only for a generated trace", seen, f"leave out {made[0]}")
     if checked.keys.get("bench") == ONE_PASS and ("ios" in made or checked.keys["timing"] != "closed"):
         expected = f'{ONE_PASS} whole, with timing = "closed"'
         raise UsageError(expected, f"another in {where}", 'leave out `ios`, write timing = "closed"')
-    if "/" in checked.path and "resume" in checked.said:
+    if "/" in checked.path and "resume" in checked.source:
         raise UsageError("`resume` in the repeat", f"`resume` in {where}, inside of it", "move it to the repeat")
 
 
 def _windows(checked: Step, where: str) -> None:
     keys, windows = checked.keys, checked.keys.get("windows", {})
-    if checked.said.get("judge") is not None:
+    if checked.source.get("judge") is not None:
         words = keys["judge"]["window"]
         try:
             judged = windows[words] if words in windows else values.span(words)

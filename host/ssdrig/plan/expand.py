@@ -237,7 +237,7 @@ def tested_bytes(part: quantity.Range, drive: Mapping) -> int:
 
 def _points(step: grammar.Step) -> Iterator[dict]:
     """Every combination of `over`, the first key slowest; one empty point without `over`."""
-    axes = [next(iter(axis.items())) for axis in step.said.get("over", [])]
+    axes = [next(iter(axis.items())) for axis in step.source.get("over", [])]
     for chosen in itertools.product(*(points for _, points in axes)):
         yield dict(zip((key for key, _ in axes), chosen))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a plan, parameters put in. `keys`: those of its kind, read (plan/values.py), with defaults; `said`:
+    """One step of a plan, parameters put in. `keys`: those of its kind, read (plan/values.py), with defaults; `source`:
     the values in the plan's own words, for display and for points. `needs`: the required abilities of the bench; with
     `optional` the step is left out where that is missing."""
 
@@ -14,7 +14,7 @@ class Step:
     path: str
     do: str
     keys: dict
-    said: dict
+    source: dict
     needs: tuple[str, ...] = ()
     optional: bool = False
     steps: tuple["Step", ...] = ()
@@ -22,7 +22,7 @@ class Step:
     @property
     def axes(self) -> dict[str, list]:
         """What `over` sweeps: {key: its values in the plan's words}, the first key slowest."""
-        return {key: points for axis in self.said.get("over", []) for key, points in axis.items()}
+        return {key: points for axis in self.source.get("over", []) for key, points in axis.items()}
 
 
 def taken(step: Step, kind, outer: Iterable[str]) -> list[str]:

@@ -215,9 +215,9 @@ class Contents:
         still take effect. For a block that they did not touch and whose content is not allowed, the known content
         stays; it is read and judged in the next session. `number`: of the session before them."""
         rows = np.concatenate([np.zeros(0, ROW), *unjudged])
-        blocks, found = verdict.unjudged(rows, blocks, promise, settled)
-        good = found.finding == 0
-        self._take(blocks, found, number, whole, good)
+        blocks, ruling = verdict.unjudged(rows, blocks, promise, settled)
+        good = ruling.finding == 0
+        self._take(blocks, ruling, number, whole, good)
         bad = blocks.lba[~good]
         self._again = [readback.merged(np.stack([bad, bad + 1], 1))]
 

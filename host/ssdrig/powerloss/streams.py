@@ -70,22 +70,22 @@ class _Region:
     def __init__(self, name: str, layout: Layout):
         first, many = REGIONS[name]
         self.layout, self.unit = layout, layout.unit
-        self.first, self.each = first * layout.piece_blocks // PARTS, many * layout.piece_blocks // PARTS
-        self.blocks = self.each * len(layout.starts)
+        self.first, self.span = first * layout.piece_blocks // PARTS, many * layout.piece_blocks // PARTS
+        self.blocks = self.span * len(layout.starts)
 
     def lba(self, at):
-        piece, within = np.divmod(at % self.blocks, self.each)
+        piece, within = np.divmod(at % self.blocks, self.span)
         return self.layout.starts[piece] + self.first + within
 
     def room(self, at):
         """Blocks from there to the end of the part."""
-        return self.each - at % self.each
+        return self.span - at % self.span
 
     def drawn(self, chance, n: int, unit: int):
         """n places at random, each a multiple of `unit` in its part."""
-        per_part = max(self.each // unit, 1)
+        per_part = max(self.span // unit, 1)
         place = chance.integers(0, per_part * len(self.layout.starts), n)
-        return place // per_part * self.each + place % per_part * unit
+        return place // per_part * self.span + place % per_part * unit
 
 
 def _random(out, region: _Region, promise: Promise, chance, begin: int):
@@ -122,14 +122,14 @@ def _hot(out, region: _Region, promise: Promise, chance, begin: int):
 
 def _atomic(out, region: _Region, promise: Promise, chance, begin: int):
     most = SLOT_BYTES // promise.block_bytes - 1
-    limit = min(max(1, promise.atomic_blocks), promise.boundary_blocks or most, most, region.each - 1)
+    limit = min(max(1, promise.atomic_blocks), promise.boundary_blocks or most, most, region.span - 1)
     out[:, N] = limit + (chance.random(len(out)) < 0.3)  # a control: larger than any atomicity guarantee
     out[:, AT] = region.drawn(chance, len(out), limit)
     if promise.boundary_blocks:
         lba = region.lba(out[:, AT])
         over = (lba - promise.boundary_offset) % promise.boundary_blocks
         late = np.where(chance.random(len(out)) < 0.5, promise.boundary_blocks - limit, 0)  # up to the next boundary
-        out[:, AT] = np.maximum(out[:, AT] - over + late, out[:, AT] // region.each * region.each)
+        out[:, AT] = np.maximum(out[:, AT] - over + late, out[:, AT] // region.span * region.span)
     out[:, AT] -= np.maximum(out[:, N] - region.room(out[:, AT]), 0)
     return out
 
@@ -179,7 +179,7 @@ def _fua_over(out, region: _Region, promise: Promise, chance, begin: int):
 
 def _overlap(out, region: _Region, promise: Promise, chance, begin: int):
     """All commands of a chunk are at one place: 4 to 64 KiB, from any block on."""
-    most = max(1, min(OVERLAPPED_UNITS * region.unit, region.each))
+    most = max(1, min(OVERLAPPED_UNITS * region.unit, region.span))
     place = int(region.drawn(chance, 1, region.unit)[0])
     place -= max(0, most - int(region.room(np.int64(place))))
     out[:, AT] = place + chance.integers(0, most, len(out))
@@ -190,7 +190,7 @@ def _overlap(out, region: _Region, promise: Promise, chance, begin: int):
 
 def _trim_beside(out, region: _Region, promise: Promise, chance, begin: int):
     """Two commands each time: 64 KiB, then a trim of 1 to 8 units within them."""
-    groups, units = len(out) // 2, min(BESIDE_UNITS, region.each // region.unit)
+    groups, units = len(out) // 2, min(BESIDE_UNITS, region.span // region.unit)
     at = region.drawn(chance, groups, units * region.unit)
     n = np.minimum(chance.integers(1, 9, groups), max(1, units - 2))
     first = chance.integers(1, np.maximum(units - n, 2))
@@ -203,7 +203,7 @@ def _trim_beside(out, region: _Region, promise: Promise, chance, begin: int):
 
 def _zeroes(out, region: _Region, promise: Promise, chance, begin: int):
     """Three commands each time: 64 KiB; zeros over some of their units, or all; by chance the first unit once more."""
-    groups, units = len(out) // 3, min(BESIDE_UNITS, region.each // region.unit)
+    groups, units = len(out) // 3, min(BESIDE_UNITS, region.span // region.unit)
     at = region.drawn(chance, groups, units * region.unit)
     first = chance.integers(0, units, groups)
     out = np.zeros((groups, 3, 5), np.int64)
@@ -220,7 +220,7 @@ def _trim(out, region: _Region, promise: Promise, chance, begin: int):
     """Four commands each time: write a part, trim, read it back, write a part again; the last two by chance."""
     groups = len(out) // 4
     first = TRIM_BYTES // promise.block_bytes
-    n = np.minimum(first << chance.integers(0, TRIM_DOUBLED, groups), region.each // first * first)
+    n = np.minimum(first << chance.integers(0, TRIM_DOUBLED, groups), region.span // first * first)
     at = region.drawn(chance, groups, first)
     at -= np.maximum(n - region.room(at), 0)
     before, again = (chance.integers(1, first // region.unit + 1, groups) * region.unit for _ in range(2))

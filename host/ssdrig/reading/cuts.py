@@ -413,10 +413,11 @@ def cuts_found(table: "Table", tables: "Sequence[Table]") -> "Table":
         if row.act.do == "cuts" and row.state != "not run":
             mine = [own for run in tables for own in run.rows if own.act.path == row.act.path]
             of = {
-                key: {n: v for own in mine for n, v in own.found.get(key, {}).items()} for key in ("power_W", "start_J")
+                key: {n: v for own in mine for n, v in own.result.get(key, {}).items()}
+                for key in ("power_W", "start_J")
             }
             result = campaign(events, row.act.path, parts.root(table.path), snapshots, of["start_J"])
-            row.found = result | {"power_W": of["power_W"]}
+            row.result = result | {"power_W": of["power_W"]}
     if any(row.act.do == "cuts" and row.state != "not run" for row in table.rows):
         lost, wrong = doubts(parts.own(parts.root(table.path)))
         table.data.notes += [*wrong, *(lost if table.data.state not in journal.END_STATES else ())]  # else by its sums
@@ -437,7 +438,7 @@ class Asked(NamedTuple):
 
     row: "Row"
     cut: int
-    key: str  # of row.found
+    key: str  # of row.result
     edges_ns: np.ndarray
 
     @property
@@ -447,7 +448,7 @@ class Asked(NamedTuple):
     def put(self, _: RunData, powers: list) -> None:
         if not powers:
             return
-        of = self.row.found.setdefault(self.key, {})
+        of = self.row.result.setdefault(self.key, {})
         if self.key == "power_W":
             watts = rails.steps_J(powers, self.edges_ns) / (POWER_NS / 1e9)
             of[str(self.cut)] = [round(float(value), 4) if np.isfinite(value) else None for value in watts]

@@ -62,7 +62,7 @@ class Filled(NamedTuple):
         at_s, done = steps(self.at_ns, self.done, _block_bytes(row), row.k)
         speeds = np.diff(done) / np.diff(at_s) / 1e6
         polls = row.data.snapshots if row.data is not None else []
-        row.found = {
+        row.result = {
             "kind": "plateaus",
             "cache_bytes": size,
             "cache_error_bytes": error,
@@ -73,9 +73,9 @@ class Filled(NamedTuple):
         }
         if self.before_ns is not None:
             late_ns, end_ns = self._late_ns(self.before_ns), int(self.at_ns[0])
-            row.found |= _rest(self.before_ns, end_ns, row.k, powers)
-            row.found["rest_late_J"] = _rest(late_ns, end_ns, row.k, powers)["rest_J"]
-            row.found["rest_late_error_J"] = _rest_error_J(late_ns, end_ns, row.k, powers)
+            row.result |= _rest(self.before_ns, end_ns, row.k, powers)
+            row.result["rest_late_J"] = _rest(late_ns, end_ns, row.k, powers)["rest_J"]
+            row.result["rest_late_error_J"] = _rest_error_J(late_ns, end_ns, row.k, powers)
 
     def _plateau(self, plateau: plateaus.Plateau, powers: list[Reduced], polls: Sequence[dict]) -> dict:
         """Bytes and s since the first I/O, MB/s, energy, write amplification; a None has its `..._why`."""
@@ -154,30 +154,30 @@ def thinned(curve: np.ndarray) -> list[list[float]]:
 def rested(rows: Sequence["Row"]) -> list[cache_recovery.Rest]:
     """The rests before these loads, with the bytes that the cache then took. A load that was as slow from its begin on
     as the others after their cache had none. One that was slower than they are was disturbed, and is left out."""
-    rows = [row for row in rows if row.found.get("rest_s") is not None]
-    known = [row.found["plateaus"] for row in rows if row.found["cache_bytes"]]
+    rows = [row for row in rows if row.result.get("rest_s") is not None]
+    known = [row.result["plateaus"] for row in rows if row.result["cache_bytes"]]
     fast, slow = ([plateau[at]["bw_mean_MBps"] for plateau in known] for at in (0, 1))
     usual, least = (float(np.median(slow)), min(fast)) if known else (0.0, 0.0)
     visible = (least * max(slow, default=0.0)) ** 0.5
     out = []
     for row in rows:
-        cache, error, levels = row.found["cache_bytes"], row.found["cache_error_bytes"], row.found["plateaus"]
+        cache, error, levels = row.result["cache_bytes"], row.result["cache_error_bytes"], row.result["plateaus"]
         if cache is None and known and levels and all(plateau["bw_mean_MBps"] < visible for plateau in levels):
             cache, error = 0.0, 0.0
         if cache is None or levels[-1 if not cache else 1]["bw_mean_MBps"] < (1 - plateaus.JUMP) * usual:
             continue
-        energy = (row.found.get(f"rest_late_{key}") for key in ("J", "error_J"))
-        out.append(cache_recovery.Rest(row.found["rest_s"], cache, *energy, cache_error_bytes=error))
+        energy = (row.result.get(f"rest_late_{key}") for key in ("J", "error_J"))
+        out.append(cache_recovery.Rest(row.result["rest_s"], cache, *energy, cache_error_bytes=error))
     return out
 
 
 def recovery(rows: Sequence["Row"]) -> tuple[cache_recovery.Recovery, int]:
     """The recovery from the loads of a step, and the number of rests left out because the host limited the load after
     them."""
-    of = [row for row in rows if row.found.get("rest_s") is not None]
-    limited, known = sum(bool(row.found.get("host_limited")) for row in rows), rested(rows)
+    of = [row for row in rows if row.result.get("rest_s") is not None]
+    limited, known = sum(bool(row.result.get("host_limited")) for row in rows), rested(rows)
     law = cache_recovery.of(known)
-    more = len([row for row in of if not row.found.get("host_limited")]) - len(known)
+    more = len([row for row in of if not row.result.get("host_limited")]) - len(known)
     return law._replace(disturbed=law.disturbed + more), limited
 
 

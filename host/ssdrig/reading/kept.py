@@ -1,6 +1,6 @@
-"""What the steps of a retention test have found: from the events and the files of their run folder.
+"""The results of the steps of a retention test, from the events and the files of their run folder.
 
-`found` of a row: {"kind": "retention", "phase": "write" or "verify", "manifest": None or the whole of it, "digest",
+`result` of a row: {"kind": "retention", "phase": "write" or "verify", "manifest": None or the whole of it, "digest",
 "passes": passes.judge() of each, "windows": [{"name", "s", "J", "W", "begin_ns", "end_ns"}], "idle_W", "refresh_J",
 "refresh_why", and the fields of the event retention.end: "storage", "counts", "since_power_on", "since_seal", "bound",
 "cannot"}. An unknown figure is null."""
@@ -30,7 +30,7 @@ class Wanted(NamedTuple):
     """The energy of one window (table.read_finer)."""
 
     row: "Row"
-    window: dict  # of row.found["windows"]
+    window: dict  # of row.result["windows"]
     span_ns: tuple[int, int]
 
     edges_ns = np.empty(0, np.int64)
@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
         if timed.why is None:
             self.window["J"] = timed.J
             self.window["W"] = timed.J / self.window["s"] if self.window["s"] else None
-        _refresh(self.row.found)
+        _refresh(self.row.result)
 
 
 def read(base: RunData, rows: Sequence["Row"], run: Path) -> list[Wanted]:
@@ -54,9 +54,9 @@ def read(base: RunData, rows: Sequence["Row"], run: Path) -> list[Wanted]:
         if row.act.do not in DOES or row.state == "not run":
             continue
         own = [event for event in base.events if event.get("step") == row.act.path]
-        row.found = event_of(own, run, row.act.do)
-        out += [Wanted(row, window, (window["begin_ns"], window["end_ns"])) for window in row.found["windows"]]
-        _refresh(row.found)
+        row.result = event_of(own, run, row.act.do)
+        out += [Wanted(row, window, (window["begin_ns"], window["end_ns"])) for window in row.result["windows"]]
+        _refresh(row.result)
     return out
 
 

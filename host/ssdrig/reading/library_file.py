@@ -193,8 +193,8 @@ def _row(row: Row, whole: bool, arrays: dict[str, np.ndarray]) -> dict:
     if not whole:
         return out
     out["notes"] = list(map(str, row.notes))
-    if row.found.get("kind") in FOUND:
-        out["found"] = _plain(row.found)
+    if row.result.get("kind") in FOUND:
+        out["found"] = _plain(row.result)
     if len(row.lat):
         out["lat"] = _stored(arrays, row.lat[:, 1:].astype(np.int64))
     if row.data is not None and row.round is None:
@@ -303,7 +303,7 @@ def _opened_row(row: Mapping, acts: Mapping[str, Act], base: RunData, arrays: Ma
     out.notes = [_words(note) for note in _list(row.get("notes", []), MOST_ROWS)]
     event = row.get("found", {})
     _need(isinstance(event, dict), "an invalid result of a step")
-    out.found = event if event.get("kind") in FOUND else {}
+    out.result = event if event.get("kind") in FOUND else {}
     if "lat" in row:
         cells = arrays[row["lat"]]
         good = cells.ndim == 2 and cells.shape[1] == 2 and cells.dtype == np.int64 and len(cells) <= fiotext.BINS * 64

@@ -20,7 +20,7 @@ from ssdrig.reading.row import WHOLE, Row
 def by_samples(row: "Row") -> None:
     """Put the seconds, energy and energy above the floor by the samples in place of the live values, where they
     cover the step. The floor is a figure of the whole of it."""
-    event = row.found
+    event = row.result
     if event.get("kind") != "quiet" or not event.get("reached") or row.data is None:
         return
     watts, floor_W, band_W = row.data.power_mean_W, event.get("floor_W"), event.get("band_W")
@@ -29,7 +29,7 @@ def by_samples(row: "Row") -> None:
     why = next((note for note in row.notes if uncertainty.UNTIMED in note), None)
     if why and (row.windows.get(WHOLE) or {}).get("energy_J") is None:  # live seconds are known even less
         unknown = dict.fromkeys(("after_s", "above_J", "energy_J"))
-        row.found = event | unknown | {"time_why": why[why.index(uncertainty.UNTIMED) :]}
+        row.result = event | unknown | {"time_why": why[why.index(uncertainty.UNTIMED) :]}
         return
     outside = np.flatnonzero(np.abs(watts - floor_W) > band_W)
     after_s = int(outside[-1]) + 1 if len(outside) else 0
@@ -37,30 +37,30 @@ def by_samples(row: "Row") -> None:
     energy_J = float(watts.sum())
     if whole := row.windows.get(WHOLE):
         whole["floor_W"] = floor_W
-    row.found = event | {"after_s": after_s, "above_J": above_J, "energy_J": energy_J, "lasted_s": len(watts)}
+    row.result = event | {"after_s": after_s, "above_J": above_J, "energy_J": energy_J, "lasted_s": len(watts)}
     percent, scatter_W = (row.windows.get(WHOLE) or {}).get("power_uncertainty_percent"), mean_error(watts[after_s:])
     if percent is not None and scatter_W is not None:
         gain = percent / 100
-        row.found["floor_error_W"] = math.hypot(gain * floor_W, scatter_W)
+        row.result["floor_error_W"] = math.hypot(gain * floor_W, scatter_W)
         if whole:
-            whole["errors"] = {**(whole.get("errors") or {}), "floor_W": row.found["floor_error_W"]}
-        row.found["above_error_J"] = math.hypot(gain * above_J, after_s * scatter_W, band_W)
+            whole["errors"] = {**(whole.get("errors") or {}), "floor_W": row.result["floor_error_W"]}
+        row.result["above_error_J"] = math.hypot(gain * above_J, after_s * scatter_W, band_W)
 
 
 def per_GB(rows: "Sequence[Row]", unit_bytes: int | None) -> None:
     """Put the energy of a GB that the drive wrote on its own (`J_per_GB`, `J_per_GB_error`, or `J_per_GB_why`) into
     each rest that became quiet. `unit_bytes`: of the drive's count of NAND bytes."""
     quiet = [
-        row for row in rows if row.state == "done" and row.found.get("kind") == "quiet" and row.found.get("reached")
+        row for row in rows if row.state == "done" and row.result.get("kind") == "quiet" and row.result.get("reached")
     ]
-    idle = [_above(row) for row in quiet if row.found.get("nand_written_bytes") == 0]
+    idle = [_above(row) for row in quiet if row.result.get("nand_written_bytes") == 0]
     for row in quiet:
-        nand = row.found.get("nand_written_bytes")
-        if not nand or row.found.get("above_J") is None:
+        nand = row.result.get("nand_written_bytes")
+        if not nand or row.result.get("above_J") is None:
             continue
         if not idle:
             why = "no rest of this run without NAND writes shows the energy of staying awake"
-            row.found |= {"J_per_GB": None, "J_per_GB_error": None, "J_per_GB_why": why}
+            row.result |= {"J_per_GB": None, "J_per_GB_error": None, "J_per_GB_why": why}
             continue
         awake = max(idle, key=lambda rest: rest.value or 0.0)
         work = difference(_above(row), awake)
@@ -69,8 +69,8 @@ def per_GB(rows: "Sequence[Row]", unit_bytes: int | None) -> None:
         if cost.known and (cost.value or 0) <= (cost.error or 0):
             why = f"{work.value:.3g} J more than a rest without NAND writes: no more than both are uncertain by"
             cost = Uncertain(None, None, NO_DIFFERENCE, why)
-        row.found |= {"J_per_GB": cost.value, "J_per_GB_error": cost.error, "J_per_GB_why": cost.why or None}
+        row.result |= {"J_per_GB": cost.value, "J_per_GB_error": cost.error, "J_per_GB_why": cost.why or None}
 
 
 def _above(row: "Row") -> Uncertain:
-    return Uncertain(row.found["above_J"], row.found.get("above_error_J"))
+    return Uncertain(row.result["above_J"], row.result.get("above_error_J"))

@@ -46,12 +46,12 @@ WHY_NOT = {  # where a figure is not known and no note gives the reason
 class Row:
     """An act that was run, in a repeat once a round. t0_s, t1_s: drive time since the run's start, of a step
     with I/O from its first I/O to fio's end. `windows`: figures of the whole act ("all") and of each window that the
-    plan names in it. `found`: the event of what a choose or an idle step has found, of a replay playedlog.figures().
-    `notes`: figure keys and the reason. `folder`: within fio/, of a replay within played/. `k`: time dilation. `data`:
-    its seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time),
-    I/Os; `lat_of`: the same of its reads and of its writes. `kernel`: the kernel's own counts of an act with I/O
-    (witness.KEYS). `part`: of a run that was resumed, the one that carried the act out. `t0_ns`: t0_s, CLOCK_MONOTONIC
-    of that part."""
+    plan names in it. `result`: the event of a choose or an idle step, of a replay playedlog.figures() (`found` of
+    figures.json). `notes`: figure keys and the reason. `folder`: within fio/, of a replay within played/. `k`: time
+    dilation. `data`: its seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of
+    fiotext.plat_ns (host time), I/Os; `lat_of`: the same of its reads and of its writes. `kernel`: the kernel's own
+    counts of an act with I/O (witness.KEYS). `part`: of a run that was resumed, the one that carried the act out.
+    `t0_ns`: t0_s, CLOCK_MONOTONIC of that part."""
 
     act: Act
     round: int | None
@@ -60,7 +60,7 @@ class Row:
     t0_s: float | None = None
     t1_s: float | None = None
     windows: dict[str, dict | None] = field(default_factory=dict)
-    found: dict = field(default_factory=dict)
+    result: dict = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     folder: str = ""
     k: int = 1

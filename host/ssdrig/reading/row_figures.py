@@ -239,7 +239,7 @@ def _played(row: "Row", folder: Path, k: int) -> None:
     except LoadError as error:
         row.notes.append(f"played: {error}")
         return
-    row.found = event
+    row.result = event
     row.notes += [f"{key}: {why}" for key, why in event["not_known"].items()]
     if event["scaled"]:
         row.notes.append(f"{SCALED}{event['of_ios']} I/Os, fewer than {event['trace']} has")
@@ -251,7 +251,7 @@ def _played(row: "Row", folder: Path, k: int) -> None:
 def _recorded(row: "Row", folder: Path) -> None:
     """The kernel's counts besides reads and writes, and how the command ended."""
     try:
-        row.found = {"kind": "recorded", **recorded.figures(folder, row.k)}
+        row.result = {"kind": "recorded", **recorded.figures(folder, row.k)}
     except LoadError as error:
         row.notes.append(f"recorded: {error}")
 
@@ -268,10 +268,10 @@ def _foreign(row: "Row", of_io: dict, folder: Path) -> dict:
     sides = {name: side for name, side in document["sides"].items() if name in directions.DIRECTIONS}
     by_kind = {kind: {name: foreign.histogram(document, kind, name) for name in sides} for kind in ("lat", "clat")}
     kind = next((kind for kind, sides in by_kind.items() if any(counts.any() for counts in sides.values())), None)
-    row.found = {"kind": "foreign", "source": document["source"], "jobs": document["jobs"], "percentiles_of": kind}
-    row.found |= foreign.counts(document)
+    row.result = {"kind": "foreign", "source": document["source"], "jobs": document["jobs"], "percentiles_of": kind}
+    row.result |= foreign.counts(document)
     if kind:
-        row.found |= directions.figures(by_kind[kind], data.load_s, data.k)
+        row.result |= directions.figures(by_kind[kind], data.load_s, data.k)
     by_direction = by_kind["lat"]
     row.lat = _cells(foreign.histogram(document, "lat"))
     if len(row.lat):

@@ -230,7 +230,7 @@ def _of_part(run: Path, by_second: bool, more: Windows, detail: str | None = Non
     for event in base.events:
         if event["kind"] in ("choose", "quiet", "rest"):
             for row in rows:
-                row.found = {**event} if row.act.path == event["step"] else row.found
+                row.result = {**event} if row.act.path == event["step"] else row.result
     for row in rows:
         if row.state == "running" and base.state != "running" or row.state == "failed" and by_a_person(row.why):
             row.state, row.why = "cut short", base.why
@@ -431,7 +431,7 @@ def _of_neighbours(poll: dict, acts: Sequence[RunData], reason: str, snapshots: 
 
 def read_finer(views: Sequence[dict], base: RunData, rows: Sequence[Row], run: Path) -> list:
     """The figures of a run that need samples finer than seconds: objects with `edges_ns` (host times at which the
-    energy is needed), and put(base, powers), which puts the results into `found` of their row:
+    energy is needed), and put(base, powers), which puts the results into `result` of their row:
     of the steps, and of the views that ask for more."""
     folders = {folder for folder in shows.folders().values() if hasattr(folder, "asks")}
     of_views = [asker for folder in sorted(folders, key=lambda of: of.__name__) for asker in folder.asks(views, rows)]

@@ -179,7 +179,7 @@ def _steady(verdict: Mapping) -> Item:
 
 
 def host_of(loads: Sequence[limits.Load]) -> Item:
-    """Whether the host could do what the load asked of it: `found` by rules.limits.loads()."""
+    """Whether the host could do what the load asked of it; `loads`: of rules.limits.loads()."""
     if not loads:
         return Item("host", UNKNOWN, why="not recorded by the run")
     worst = max(loads, key=lambda one: (one.beyond, one.value / one.limit))

@@ -80,7 +80,7 @@ def wear_found(table: "Table", parts: "Sequence[Table]") -> "Table":
     events = [event for part in parts for event in part.data.events]
     for row in table.rows:
         if row.act.do == "wear" and row.state != "not run":
-            row.found = course(events, row.act.path)
+            row.result = course(events, row.act.path)
     return table
 
 

@@ -124,7 +124,7 @@ def _at_rest(tables: Mapping[str, Table], name: str, path: str) -> Uncertain:
 def _quiet(run: Table | None) -> dict[str, Any]:
     """The last rest that became quiet."""
     rows = run.rows if run else []
-    events = [row.found for row in rows if row.found.get("kind") == "quiet" and row.found.get("reached")]
+    events = [row.result for row in rows if row.result.get("kind") == "quiet" and row.result.get("reached")]
     return events[-1] if events else {}
 
 
@@ -156,9 +156,9 @@ def slc_cache(tables: Sequence[Table]) -> str:
     reason. "" where no plan has looked."""
     out = []
     for row in (row for run in tables if run.plan.name == "slc-cache" for row in run.rows):
-        if row.found.get("kind") != "plateaus":
+        if row.result.get("kind") != "plateaus":
             continue
-        where, event = f"on the {row.act.path} drive", row.found
+        where, event = f"on the {row.act.path} drive", row.result
         if event["cache_bytes"] is None:
             out.append(f"{where} no end of a cache was found, {event['cache_why']}")
             continue
@@ -183,10 +183,10 @@ def traces(tables: Sequence[Table]) -> str:
     out = []
     for run in tables:
         for row in run.rows:
-            if row.state != "done" or row.found.get("kind") != "played":
+            if row.state != "done" or row.result.get("kind") != "played":
                 continue
-            parts, of_all = [], row.found["all"] or {}
-            if (rate := row.found["data_rate_MBps"]) is not None:
+            parts, of_all = [], row.result["all"] or {}
+            if (rate := row.result["data_rate_MBps"]) is not None:
                 parts.append(f"{figure(rate)} MB/s while busy")
             parts += [
                 f"{name} {number(of_all[key], 0)} µs"
@@ -195,7 +195,7 @@ def traces(tables: Sequence[Table]) -> str:
             ]
             if (cost := row.value("J/GB")) is not None:
                 parts.append(f"{figure(cost)} J/GB")
-            if row.found["lag"] and not row.found["lag"]["as_recorded"]:
+            if row.result["lag"] and not row.result["lag"]["as_recorded"]:
                 parts.append("NOT PLAYED AT THE TRACE'S TIMES")
             out.append(f"{run.plan.name}, {row.act.label}: {', '.join(parts)}")
     return f"{'; '.join(out)}." if out else ""

@@ -98,12 +98,12 @@ def of_plan(run: Table) -> list[str]:
         out += [f"  {what}: {value}" for what, value in life_figures.lines(life)]
         out += [f"  {line}" for line in (*life.formulas, *(f"not known: {words}" for words in life.unknown))]
     for row in run.rows:
-        if row.found.get("slices"):
+        if row.result.get("slices"):
             out += [f"  {row.act.path}: {line}" for line in wear_html.lines(run, row)]
-        if row.found.get("kind") == "cuts":
-            out += [f"  {row.act.path}: {line}" for line in cuts_sentences.lines(row.found)]
-        if row.found.get("kind") == "retention":
-            out += [f"  {row.act.path}: {line}" for line in retention_sentences.lines(row.found)]
+        if row.result.get("kind") == "cuts":
+            out += [f"  {row.act.path}: {line}" for line in cuts_sentences.lines(row.result)]
+        if row.result.get("kind") == "retention":
+            out += [f"  {row.act.path}: {line}" for line in retention_sentences.lines(row.result)]
     drive = run.data.header["drive"]
     out += [f"  {overprovisioning.assumed_words(drive['raw_nand_bytes'])}"] if drive.get("raw_nand_assumed") else []
     left_out: dict[str, list[str]] = {}

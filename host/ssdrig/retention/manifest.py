@@ -218,7 +218,7 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def found(copies: Sequence[bytes | None], file: bytes | None = None) -> Found:
+def agreed(copies: Sequence[bytes | None], file: bytes | None = None) -> Found:
     """The manifest that the copies on a drive agree on. Raises ManifestRefused.
 
     file: the manifest of a run folder, used if no copy is left; otherwise it must be the same"""

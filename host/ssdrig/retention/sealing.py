@@ -77,7 +77,7 @@ def _drive(drive: dict, counted: dict, wanted: str) -> dict:
 def _readable(link, manifest: dict) -> None:
     """Raises DriveError where the copies are not on the drive."""
     copies = reading.copies(link, manifest["drive"]["capacity_bytes"])
-    there = manifests.found(copies)
+    there = manifests.agreed(copies)
     if there.damaged or manifests.digest(there.manifest) != manifests.digest(manifest):
         raise DriveError(
             "three whole copies of the manifest", "damaged or different ones", "this drive does not store data"

@@ -115,7 +115,7 @@ def _time(text: str) -> float | None:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
-def found(log: Log | None, off_hours: float | None = None) -> dict:
+def effect(log: Log | None, off_hours: float | None = None) -> dict:
     """The effect of the storage: {"hours", "mean_C", "effective_C", "equivalent_h": {°C: {eV: hours}}, "why", "words",
     "covers"}; without a log all but `why` are None. off_hours: between seal and verify, by the calendar."""
     if log is None or not log.hours:

@@ -68,7 +68,7 @@ def _verify(one: AtWork) -> dict:
     if keys["rest"]:
         counts.append(one.counted())
     copies = _copies(one)
-    copy = manifests.found(copies, file)
+    copy = manifests.agreed(copies, file)
     manifest = copy.manifest
     manifests.same_drive(manifest, one.stage.bench.drive)
     label = None if keys["label"] == NONE else keys["label"]
@@ -84,7 +84,7 @@ def _verify(one: AtWork) -> dict:
     if off_hours is None:
         _say(one, f"it was sealed at {manifest['seal']['utc']}, in this host's future; the storage time is unknown")
     log = storage.within(given_log(keys, off_hours), sealed_s, now_s)
-    stored = storage.found(log, off_hours)
+    stored = storage.effect(log, off_hours)
     if log:
         one.book.put(f"{FOLDER}/storage.csv", storage.to_csv(log).encode())
     one.book.put(f"{FOLDER}/manifest.json", json.dumps(manifest, indent=1).encode())

@@ -58,7 +58,7 @@ class Course:
 
     def place(self, act: Act) -> tuple[int, int]:
         """The number of an act in the plan, from 1, and how many acts the plan has, each counted once."""
-        labels = [each.label for _, group in self._groups for each in group]
+        labels = [member.label for _, group in self._groups for member in group]
         return labels.index(act.label) + 1 if act.label in labels else 0, len(labels)
 
     def whole_s(self) -> tuple[float, float]:

@@ -70,16 +70,16 @@ def _read(folder: Path) -> Story:
         raise JournalError(
             f"a run that has ended: {folder}", "a process that still writes it", "wait for its end, or end it"
         )
-    said = header.get("plan")
-    if not isinstance(said, dict) or not all(key in said for key in ("text", "acts", "params", "variant")):
+    document = header.get("plan")
+    if not isinstance(document, dict) or not all(key in document for key in ("text", "acts", "params", "variant")):
         raise JournalError(f"the run of a plan in {folder}", "a run.json without one", "begin the run again")
     if odd := parts.strange(folder):
         raise JournalError(f"the run {folder} with all its parts", "; ".join(odd), "take it whole from a copy")
-    plan = grammar.of_run(said, str(folder / "run.json"))
+    plan = grammar.of_run(document, str(folder / "run.json"))
     acts = tuple(expand.expand(plan, header["drive"], _capabilities(header)))
-    if said.get("finish", "keep") != "keep":
-        acts += (prepare.last_act(said["finish"], header["drive"]),)
-    if [act.label for act in acts] != said["acts"]:
+    if document.get("finish", "keep") != "keep":
+        acts += (prepare.last_act(document["finish"], header["drive"]),)
+    if [act.label for act in acts] != document["acts"]:
         raise JournalError(
             f"the plan of {folder} to be read as when it began",
             "other steps",

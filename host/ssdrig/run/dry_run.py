@@ -125,7 +125,7 @@ def _what(acts: Sequence[Act]) -> str:
         times = f" x {range_of(min(known), max(known))} s" if known else ""
         return f"{len(acts)} points{times}, each of {max(len(act.choices) for act in acts)} that were swept"
     if len(acts) > 1:
-        words_ = _each(acts)
+        words_ = _end_of_point(acts)
         of = f" ({_load(act, acts)})" if words_ and act.do == "load" else ""
         return f"{len(acts)} points{f' x {words_}' if words_ else ''}{of}"
     if act.do == "fill":
@@ -155,7 +155,7 @@ def _what(acts: Sequence[Act]) -> str:
     return ", ".join(f"{key} {value}" for key, value in keys.items() if isinstance(value, str))
 
 
-def _each(acts: Sequence[Act]) -> str:
+def _end_of_point(acts: Sequence[Act]) -> str:
     """What ends each point of a sweep."""
     keys = acts[0].keys
     if acts[0].do == "idle":

@@ -24,8 +24,8 @@ def speeds(runs: str | Path, plan: grammar.Plan, drive: Mapping) -> dict[str, tu
     for folder in folders[:MOST_RUNS]:
         try:
             header = journal.run_header(folder)
-            said, its = header.get("plan") or {}, header["drive"]
-            alike = {key: said.get(key) for key in wanted} == wanted
+            recorded, its = header.get("plan") or {}, header["drive"]
+            alike = {key: recorded.get(key) for key in wanted} == wanted
             same = all(its.get(key) == drive.get(key) for key in ("model", "capacity_bytes", "raw_nand_bytes"))
             if alike and same and journal.state(folder) == "complete":
                 return _of(journal.events(folder), its.get("time_dilation") or 1)

@@ -316,7 +316,7 @@ class Child:
         return {"drive": self.seen.drive, **message}
 
     def warned(self, line: str, show: Progress) -> None:
-        self.seen.said = line.strip().removeprefix("ssdrig run: ") or self.seen.said
+        self.seen.message = line.strip().removeprefix("ssdrig run: ") or self.seen.message
         show.warn(f"{self.seen.drive}: {line}")
 
     def ended(self, asked: bool) -> bool:
@@ -363,7 +363,7 @@ def _carried_out(items: list[Item], args: argparse.Namespace, show: Progress) ->
                 children[-1].process.send_signal(asked[-1])
         _follow(children, asked, printer, show)
     seen = [child.seen for child in children]
-    seen += [Seen(item.name, item.args.rig, code=INTERRUPTED, said="not started") for item in items[len(children) :]]
+    seen += [Seen(item.name, item.args.rig, code=INTERRUPTED, message="not started") for item in items[len(children) :]]
     code = printer.end(seen, worst(one.code or 0 for one in seen))
     say = show.warn if code else show.say
     say("\n".join(fleet_table.ends(seen)))

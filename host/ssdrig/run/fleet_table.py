@@ -19,7 +19,7 @@ STARTING, RUNNING, ENDING = "starting", "running", "ending"
 @dataclass
 class Seen:
     """Output of a drive's run so far. `second`: the last line of `run --jsonl`; `results`: what each of its runs
-    printed when it had ended; `code`: the exit code, None while it goes on; `said`: its last words on stderr."""
+    printed when it had ended; `code`: the exit code, None while it goes on; `message`: its last words on stderr."""
 
     drive: str
     rig: str | None = None
@@ -27,7 +27,7 @@ class Seen:
     results: list[dict] = field(default_factory=list)
     code: int | None = None
     ending: bool = False
-    said: str = ""
+    message: str = ""
 
     @property
     def state(self) -> str:
@@ -42,7 +42,7 @@ class Seen:
         if not self.code:
             return ""
         why = next((one["why"] for one in reversed(self.results) if one.get("why")), None)
-        return why or self.said or f"exit code {self.code}"
+        return why or self.message or f"exit code {self.code}"
 
     @property
     def folders(self) -> list[str]:

@@ -72,10 +72,10 @@ def check(args: argparse.Namespace) -> None:
     if args.wear_to is not None and not 0 <= args.wear_to <= 100:
         raise UsageError("--wear-to from 0 to 100 percent", str(args.wear_to), "correct it")
     if args.kept is not None:
-        _kept(args)
+        _check_drive_folder(args)
 
 
-def _kept(args: argparse.Namespace) -> None:
+def _check_drive_folder(args: argparse.Namespace) -> None:
     """The preset and the size are those of the drive that is kept."""
     if not args.virtual:
         raise UsageError("--kept only with --virtual", "without", "leave it out")

@@ -292,7 +292,7 @@ class Live:
                     )
 
     def share(self, share: float, words: str, written_bytes: int, **details) -> None:
-        """Progress of a step that counts something other than I/O, in words; `said` is for the line of a
+        """Progress of a step that counts something other than I/O, in words; `details` are for the line of a
         script. Raises RigError as second() does."""
         self._each_second()
         left_s = self._course.left_s(time.monotonic() - self._started, share)

@@ -28,8 +28,8 @@ class Prepared:
     """A plan for one drive. `acts`: see plan/expand.py; `seed`: of the first fio job; `cost`: of all, in drive time;
     `leaves`: the state of the drive after it; `earlier`: what acts took in an earlier run of this plan on this
     model; `seen`: what points showed before the run was cut short that goes on;
-    `can`: what the bench can do, of grammar.CAPABILITIES; `jobs_crc`: see jobs_crc(); `kept`: see leave_out(); `laid`:
-    bytes written to the drive before, if known; `sync`: marks are made at both ends."""
+    `can`: what the bench can do, of grammar.CAPABILITIES; `jobs_crc`: see jobs_crc(); `predecessor`: see leave_out();
+    `laid`: bytes written to the drive before, if known; `sync`: marks are made at both ends."""
 
     plan: grammar.Plan
     acts: tuple[Act, ...]
@@ -41,7 +41,7 @@ class Prepared:
     seen: choose.Seen = field(default_factory=dict)
     can: frozenset[str] = frozenset()
     jobs_crc: str | None = None
-    kept: Mapping | None = None
+    predecessor: Mapping | None = None
     laid: Laid = NOTHING
     sync: bool = False
 
@@ -103,16 +103,16 @@ def leave_out(prepared: Prepared, count: int, by: str, laid: Laid = NOTHING) -> 
     if not count:
         return prepared
     acts = prepared.acts
-    here = state.course(acts)[count]
-    why = f"the drive is {here.name}{', steady' if here.steady else ''}, as {by} has left it"
+    drive_state = state.course(acts)[count]
+    why = f"the drive is {drive_state.name}{', steady' if drive_state.steady else ''}, as {by} has left it"
     first = tuple(act if act.do in history.STAYS or act.not_run else replace(act, not_run=why) for act in acts[:count])
     rest = (*first, *acts[count:])
     return replace(
         prepared,
         acts=rest,
         cost=cost.total(rest, prepared.drive, prepared.earlier),
-        leaves=state.prove(rest, here),
-        kept={"acts": count, "state": asdict(here), "by": by},
+        leaves=state.prove(rest, drive_state),
+        predecessor={"acts": count, "state": asdict(drive_state), "by": by},
         laid=laid,
     )
 
@@ -140,7 +140,7 @@ def header(prepared: Prepared) -> dict:
         "acts": [act.label for act in prepared.acts],
         "can": sorted(prepared.can),
         "jobs_crc": prepared.jobs_crc,
-        "kept": prepared.kept,
+        "kept": prepared.predecessor,
         "finish": finish.do if finish.path == "finish" != plan.steps[-1].path else "keep",
     }
     return {"plan": document, "method": method(prepared)}

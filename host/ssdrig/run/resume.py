@@ -106,7 +106,7 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
             capacity=str(drive["drive_bytes"]),
             faults=options.faults(args.faults),
             drive_faults=options.drive_faults(args.drive_faults),
-            kept=folder if facts else None,
+            drive_folder=folder if facts else None,
             check=stop.check,
             show=show.show,
             data=cutting.data(prepared.acts),
@@ -201,7 +201,7 @@ def carry_out(
     after_s: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[Path, dict]:
     """The rest of the run, in its next part, whose folder goes into `part`. See run.carry_out()."""
-    resumed = {"part": len(story.folders) + 1, "begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}
+    resumed = {"part": len(story.folders) + 1, "begins": todo.begins, "round": todo.round, "state": asdict(todo.state)}
     resumed |= {"void": list(todo.void), "redone": list(todo.redone)}
     same = {key: story.header[key] for key in ("run", "plan", "method")}
 
@@ -234,12 +234,12 @@ def rest_of(story: Story, drive: Mapping, now: State, void: tuple[str, ...]) -> 
     todo = replace(todo, acts=prepare.measured(todo.acts, drive))
     known = earlier.speeds(story.run.parent, story.plan, drive)
     seed = story.header["method"].get("seed") or 0
-    leaves = state.prove(todo.acts, todo.kept)
+    leaves = state.prove(todo.acts, todo.state)
     whole = cost.total(todo.acts, drive, known)
     seen = earlier.points(event for _, events in story.parts for event in events)
     # until now the drive may have collected garbage: random overwrites are not counted
     before = laid.last(event for _, events in story.parts for event in events)
-    before = Laid(before.written_bytes, min(before.valid_bytes, todo.kept.valid_bytes))
+    before = Laid(before.written_bytes, min(before.valid_bytes, todo.state.valid_bytes))
     return prepare.Prepared(story.plan, todo.acts, seed, whole, leaves, known, drive, seen, laid=before), todo
 
 
@@ -286,7 +286,7 @@ def _describe(story: Story, args, prepared, todo: standing.Todo, budget: Budget,
     if args.dry_run and (args.json or args.jsonl):
         act = story.acts[todo.begins]
         report: dict[str, Any] = {"run": str(story.run), "part": len(story.folders) + 1, "begins": act.label}
-        report |= {"round": todo.round, "state": asdict(todo.kept), "void": todo.void, "redone": todo.redone}
+        report |= {"round": todo.round, "state": asdict(todo.state), "void": todo.void, "redone": todo.redone}
         print(json.dumps({**prepare.as_json(prepared), "resume": report}, default=str), flush=True)
 
 
@@ -300,7 +300,7 @@ def in_words(story: Story, todo: standing.Todo) -> list[str]:
     )
     goes_on = f"{act.repeat.path}, round {todo.round}" if act.repeat else act.path
     lines = [f"{story.run.name}: cut short {where}; part {len(story.folders) + 1} goes on with {goes_on}"]
-    lines.append(f"  holds           the drive is {todo.kept.words()}")
+    lines.append(f"  holds           the drive is {todo.state.words()}")
     lines += [f"  void            {label}" for label in todo.void]
     lines += [f"  done again      {label}" for label in todo.redone]
     return lines

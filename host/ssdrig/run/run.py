@@ -163,10 +163,10 @@ def performed(args, show: Progress, on: Callable) -> tuple[Path | None, int]:
         if folder is None or end is None:
             return None, 0
         with stop.held():  # the last line is owed, whatever signals come
-            return folder, _told(folder, end, args, show, stop)
+            return folder, _print_results(folder, end, args, show, stop)
 
 
-def _told(folder: Path, end: Mapping, args, show: Progress, stop: Stop) -> int:
+def _print_results(folder: Path, end: Mapping, args, show: Progress, stop: Stop) -> int:
     """Print what a run came to. Returns its exit code: of one that a signal has asked to stop since it ended, 130."""
     code, asked = end["exit_code"], stop.count
     lines, figures = _figures(folder, args, show, stop)
@@ -253,7 +253,7 @@ def on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Pa
             check=stop.check,
             show=show.show,
             data=cutting.data(prepared.acts),
-            kept=keeping.folder(args),
+            drive_folder=keeping.folder(args),
         )
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=folder / "truth" if folder else None))
         bench_ = bench.virtual(running)
@@ -461,12 +461,12 @@ def _bmc(url: str, book: journal.Journal, show: Progress) -> Bmc:
     return bmc
 
 
-def _second(args, here: Bench) -> str | None:
+def _second(args, bench_: Bench) -> str | None:
     """The URL of the second meter; None without."""
     named = next(iter(getattr(args, "drives", ())), None)
     if not named or not named.second:
         return None
-    return meter.of_drive(named.second, here.drive.get("controller"), str(here.drive.get("serial") or ""))
+    return meter.of_drive(named.second, bench_.drive.get("controller"), str(bench_.drive.get("serial") or ""))
 
 
 def _check(

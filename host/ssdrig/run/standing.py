@@ -39,14 +39,13 @@ class Past:
 @dataclass(frozen=True)
 class Todo:
     """How to go on. `acts`: all that is still to be executed, in order; `begins`: index of the first of them in the
-    plan, `round`: its number if that is a repeat. `kept`: the state that still holds; `void`: the other parts, with
-    reasons;
-    `redone`: acts done or begun that are repeated, in words."""
+    plan, `round`: its number if that is a repeat. `state`: that of the drive which still holds; `void`: the other
+    parts, with reasons; `redone`: acts done or begun that are repeated, in words."""
 
     acts: tuple[Act, ...]
     begins: int
     round: int
-    kept: State
+    state: State
     void: tuple[str, ...] = ()
     redone: tuple[str, ...] = ()
 
@@ -207,10 +206,10 @@ def _wanted(acts: Sequence[Act]) -> list[State]:
 def _from(acts: Sequence[Act], begins: int, number: int, done: Past) -> tuple[Act, ...]:
     """The acts from one on, after the conditions that were set before it."""
     again = [act for act in acts[:begins] if act.do in AGAIN]  # what could not be set is stated again, too
-    redone, here = [], acts[begins].repeat
+    redone, begun = [], acts[begins].repeat
     for act in acts[begins:]:
         repeat = act.repeat
-        if repeat and repeat == here:
+        if repeat and repeat == begun:
             repeat = _again(repeat, number)
         redone.append(replace(act, repeat=repeat) if repeat != act.repeat else act)
     return (*again, *redone)
@@ -230,15 +229,15 @@ def _again(repeat: Repeat, number: int) -> Repeat:
 
 def _redone(acts: Sequence[Act], done: Past, begins: int, number: int) -> tuple[str, ...]:
     words = [] if done.cut is None else [f"{done.cut.label}, which was cut short"]
-    here, back = acts[done.at].repeat, acts[begins].repeat
-    if here and done.rounds and begins <= done.at and back != here:
+    interrupted, back = acts[done.at].repeat, acts[begins].repeat
+    if interrupted and done.rounds and begins <= done.at and back != interrupted:
         rounds = "round 1" if done.rounds == 1 else f"rounds 1 to {done.rounds}"
-        words.append(f"{rounds} of {here.path}: the drive is no longer in their state")
+        words.append(f"{rounds} of {interrupted.path}: the drive is no longer in their state")
     if back and back.ruled and number > 1:
         words.append(f"the steady state of {back.path}: a round that preconditions, then five new ones")
     paths = dict.fromkeys(act.repeat.path if act.repeat else act.path for act in acts[begins : done.at])
-    said = {repeat.path for repeat in (here, back if number > 1 else None) if repeat}
-    return (*words, *(path for path in paths if path not in said))
+    named = {repeat.path for repeat in (interrupted, back if number > 1 else None) if repeat}
+    return (*words, *(path for path in paths if path not in named))
 
 
 def _label(event: Mapping) -> str:

@@ -33,7 +33,9 @@ def listed(index: Index) -> list[dict]:
             continue
         hello = of_run["hello"]
         key = (str(hello.get("serial")), str(hello.get("board")), bool(hello.get("simulated")))
-        rig = by_rig.setdefault(key, {**event_words.rig(hello), **_kept(hello, of_run["certificate"]), "runs": []})
+        rig = by_rig.setdefault(
+            key, {**event_words.rig(hello), **_certificate_and_latch(hello, of_run["certificate"]), "runs": []}
+        )
         if len(rig["runs"]) < MOST_LISTED:
             rig["runs"].append({name: of_run[name] for name in ("id", "run", "state", "utc_ms", "says", *LOSSES)})
     return list(by_rig.values())
@@ -91,7 +93,7 @@ def _losses(folder: Path) -> dict:
         return dict.fromkeys(LOSSES)
 
 
-def _kept(hello: dict, quoted: dict | None) -> dict[str, Any]:
+def _certificate_and_latch(hello: dict, quoted: dict | None) -> dict[str, Any]:
     """The rig's certificate on this host, or the reason for its absence; and its latch."""
     serial = str(hello.get("serial") or "")
     unknown = latch.of_rig(serial) if serial else None

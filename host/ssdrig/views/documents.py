@@ -20,7 +20,7 @@ def of_row(row: Row) -> dict:
         "t0_s": row.t0_s,
         "t1_s": row.t1_s,
         "windows": row.windows,
-        "found": {key: value for key, value in row.found.items() if key not in FRAME} or None,
+        "found": {key: value for key, value in row.result.items() if key not in FRAME} or None,
         "kernel": row.kernel,
         "notes": row.notes,
     }

@@ -12,7 +12,7 @@ from ssdrig.views.context import figure, plus_minus
 def sentences(row: Row) -> list[str]:
     """One line for each operating point; one or two for a rest; one or two for a played trace; one for a load whose
     figures begin after its first burst, except points of a repeat, whose notes report it; none for any other step."""
-    event = row.found
+    event = row.result
     begin_s = (row.windows.get(WHOLE) or {}).get("t0_s")
     if begin_s and row.round is None:
         return [f"figures from {begin_s:g} s on, after fio's long first burst"]

@@ -94,7 +94,7 @@ def start(
     op_percent=None,
     capacity: str | None = None,
     faults: dict | None = None,
-    kept: Path | None = None,
+    drive_folder: Path | None = None,
     check: Callable[[], None] = lambda: None,
     show: Callable[[str], None] = lambda text: None,
     board: bool = True,
@@ -105,7 +105,7 @@ def start(
     `data`: the data that the drive stores, "crc" a check of each page, "sparse" the bytes, for a run that reads them
     back.
     `drive_faults`: as powerfaults.settings() takes them; such a drive keeps the bytes.
-    `kept`: go on with the drive that VirtualBench.keep() left there.
+    `drive_folder`: go on with the drive that VirtualBench.keep() left there.
 
     `check` is called twice a second meanwhile; its exceptions end the start. `show` gets how far a compilation is. A
     start may last while the processes use CPU time. Raises ToolMissing; UsageError, DriveError or RigError
@@ -121,8 +121,8 @@ def start(
         words += ["--drive-faults", json.dumps(drive_faults)]
     if capacity:
         words += ["--capacity", capacity]
-    if kept:
-        words += ["--kept", str(kept.absolute())]
+    if drive_folder:
+        words += ["--kept", str(drive_folder.absolute())]
     if op_percent is not None:
         words += ["--op", str(op_percent)]
     server = cable = port = None
@@ -214,7 +214,7 @@ def _ready(
 ) -> dict:
     """The one JSON line that a process prints when it is ready, after those of its progress."""
     assert process.stdout is not None
-    stdout, left, told, checked_at = process.stdout.fileno(), b"", [], 0.0
+    stdout, left, progress_lines, checked_at = process.stdout.fileno(), b"", [], 0.0
 
     def ready() -> dict | None:
         nonlocal left
@@ -225,15 +225,15 @@ def _ready(
         for line in map(json.loads, lines):
             if not {"compiling", "waiting"} & set(line):
                 return line
-            told.append(line)
+            progress_lines.append(line)
         return None
 
     def progress(work: Work) -> None:
         nonlocal checked_at
-        if told:
+        if progress_lines:
             work.works()
-            show(_in_words(told[-1], work.cpu_s))
-            told[:-1] = []
+            show(_in_words(progress_lines[-1], work.cpu_s))
+            progress_lines[:-1] = []
         if time.monotonic() - checked_at >= CHECK_S:
             checked_at = time.monotonic()
             check()

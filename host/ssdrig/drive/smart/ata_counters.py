@@ -62,16 +62,16 @@ class Life(NamedTuple):
 def settle(
     by_role: dict[str, list[Found]], counters: dict[str, list[Counter]], life: Life
 ) -> tuple[list[tuple[str, str]], list[dict]]:
-    """Add the readings of `counters` to `found`.
+    """Add the readings of `counters` to `by_role`.
 
-    found: {role: [Found]}, with device statistics in bytes. Returns ([(byte role, words)] of the counters whose unit
+    by_role: {role: [Found]}, with device statistics in bytes. Returns ([(byte role, words)] of the counters whose unit
     stays unknown, [{"attribute", "name", "unit_bytes", "evidence"}] of the others)."""
     missing, settled = [], []
     for counter in counters.get("host_written", ()):
         if (words := _repeated(counter, by_role.get("host_written", ()), life)) is not None:
             missing += [(role, words) for role in ("host_written", "host_read") if words]
             for role in ("host_written", "host_read"):
-                by_role[role] = [each for each in by_role.get(role, ()) if each.source != STATISTICS_SOURCE]
+                by_role[role] = [counter for counter in by_role.get(role, ()) if counter.source != STATISTICS_SOURCE]
                 if words:
                     counters.pop(role, None)
             break

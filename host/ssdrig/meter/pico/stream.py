@@ -362,7 +362,7 @@ class Rig:
     def _proven(
         self, pieces: list[tuple[tuple[int, bytes, int], Frame | None]]
     ) -> list[tuple[tuple[int, bytes, int], Frame | None]]:
-        """What of `found`, and of what was held before, is of the board of the run. The rest is held; of another board
+        """What of `pieces`, and of what was held before, is of the board of the run. The rest is held; of another board
         nothing is."""
         proven = []
         for piece in pieces:

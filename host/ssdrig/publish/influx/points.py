@@ -484,8 +484,8 @@ def counts(run: Path) -> Counter[str]:
     from ssdrig.publish.influx import results  # here: a run that goes on needs none of it
 
     cuts = Cuts(Path(run))
-    judged = [found for e in events if e["kind"] == "session.judged" for found in cuts.points(e)]
-    cut_events = [found for e in events for found in retention_points(e)]
+    judged = [point for e in events if e["kind"] == "session.judged" for point in cuts.points(e)]
+    cut_events = [point for e in events for point in retention_points(e)]
     return Counter(m for m, *_ in judged + cut_events) + Counter(
         {
             "power": sum(len(seconds) for seconds in rails),

@@ -101,7 +101,7 @@ def command(args) -> int:
         sent = push(args.run, to, args.follow, args.timeout, show, args.retry_rejected)
         range_ = None
         if args.verify and not sent.pending:
-            range_ = verify.found(parts.of(args.run), to, sent.rejected, args.timeout, show)
+            range_ = verify.counted(parts.of(args.run), to, sent.rejected, args.timeout, show)
     except OSError as error:
         raise JournalError(
             f"to read and write in {args.run}",

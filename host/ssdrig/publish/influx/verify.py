@@ -49,7 +49,7 @@ class _Sent(NamedTuple):
     times: list[int]
 
 
-def found(folders: list[Path], to: Target, rejected: int, timeout_s: float, show: Progress) -> Found:
+def counted(folders: list[Path], to: Target, rejected: int, timeout_s: float, show: Progress) -> Found:
     """Counts in the database what points.lp of a run and its parts hold, again and again until all is there or
     timeout_s is over. Then the cursors go: the next push sends all again."""
     sent, deadline = _sent(folders, to if rejected else None), time.monotonic() + timeout_s

@@ -315,7 +315,7 @@ def of_plan(table: Table) -> list[Case]:
 
 
 def _of_step(row: Row) -> list[Case]:
-    kind = row.found.get("kind")
+    kind = row.result.get("kind")
     if row.act.do == "cuts" and row.state != "not run":
         return [_of_cuts(row)]
     if kind == "retention":
@@ -328,8 +328,8 @@ def _of_step(row: Row) -> list[Case]:
 def _of_cuts(row: Row) -> Case:
     about = Case(f"{row.act.path}: no promise broken", CANNOT_TELL, reason="not-judged", step=row.act.path)
     try:
-        words = cuts_sentences.verdict(row.found)
-        outcome = tally.Tally(row.found["cuts"]).outcome(Path(row.folder))
+        words = cuts_sentences.verdict(row.result)
+        outcome = tally.Tally(row.result["cuts"]).outcome(Path(row.folder))
     except (KeyError, TypeError, ValueError) as error:
         return about._replace(reason="damaged", why=f"the records of its sessions cannot be read ({error})")
     if isinstance(outcome, PromiseBroken):
@@ -338,7 +338,7 @@ def _of_cuts(row: Row) -> Case:
         kinds: dict[type, str] = {ControlFailed: "control", CannotTell: "cannot-tell"}
         reason = kinds.get(type(outcome), "suspicion")
         return about._replace(reason=reason, why=f"{outcome.expected}: {outcome.seen}")
-    if not row.found["judged"]:
+    if not row.result["judged"]:
         return about._replace(why=words)
     if row.state != "done":
         return about._replace(reason="not-complete", why=f"{words} It did not finish: {row.why or row.state}")
@@ -346,7 +346,7 @@ def _of_cuts(row: Row) -> Case:
 
 
 def _of_retention(row: Row) -> Case:
-    retention = row.found
+    retention = row.result
     name = "sealed" if retention["phase"] == "write" else "data held"
     about = Case(f"{row.act.path}: {name}", CANNOT_TELL, retention_sentences.verdict(retention), "not-judged")
     about = about._replace(step=row.act.path)

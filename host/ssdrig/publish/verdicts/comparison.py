@@ -76,12 +76,12 @@ def compared(figure: str, a: Sequence[Uncertain], b: Sequence[Uncertain], level:
     factor = quantile(own, degrees)
     error = factor * standard
     share = _percent(*(Uncertain(one.mean, factor * one.standard) for one in (first, second)))
-    found = Difference(figure, CANNOT_TELL, level, first.mean, second.mean, difference, error, *share[:2], repeats)
+    undecided = Difference(figure, CANNOT_TELL, level, first.mean, second.mean, difference, error, *share[:2], repeats)
     if abs(difference) > error:
-        return found._replace(verdict=HIGHER if difference > 0 else LOWER)
+        return undecided._replace(verdict=HIGHER if difference > 0 else LOWER)
     words = "" if share.error is None else f", {share.error:.2g} %"
     why = f"the difference {difference:.4g} is within its uncertainty of ± {error:.4g}{words}"
-    return found._replace(reason=NO_DIFFERENCE, why=why)
+    return undecided._replace(reason=NO_DIFFERENCE, why=why)
 
 
 def _percent(a: Uncertain, b: Uncertain) -> Uncertain:

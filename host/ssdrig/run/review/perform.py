@@ -95,7 +95,7 @@ class Carrying:
     """A review being executed. `now`: what the run before has left of the drive, if known."""
 
     review: Review
-    here: Bench
+    bench: Bench
     can: frozenset[str]
     args: argparse.Namespace
     show: Progress
@@ -132,7 +132,7 @@ class Carrying:
     def _items(self, done: Mapping[str, Done]) -> list[Item]:
         """The remaining plans, each with the acts it will skip."""
         todo = [planned for planned in self.review.plans if not planned.why and not done[planned.name].complete]
-        prepared = [on(item_of(planned), self.here.drive, self.can, self.args.runs, planned.seed) for planned in todo]
+        prepared = [on(item_of(planned), self.bench.drive, self.can, self.args.runs, planned.seed) for planned in todo]
         for item in prepared:
             if not item.prepared:
                 self.show.warn(f"{item.name} is not run: {item.why}")
@@ -165,7 +165,7 @@ class Carrying:
             prepared = prepare.leave_out(
                 prepared, count, self.by, laid.last(journal.events(self.review.folder / self.by))
             )
-        return run.carry_out(self.args, prepared, self.here, self.show, self.stop, self.budget, begin, after_s=after_s)
+        return run.carry_out(self.args, prepared, self.bench, self.show, self.stop, self.budget, begin, after_s=after_s)
 
     def _story(self, was: Done) -> Story | None:
         """An interrupted run that can be resumed; None without one."""
@@ -182,14 +182,14 @@ class Carrying:
         return story
 
     def _rest(self, story: Story, after_s: tuple[float, float]) -> tuple[Path, dict]:
-        polled = cut_short.reading_of(cut_short.snapshot_of(self.here.poll(None)))
+        polled = cut_short.reading_of(cut_short.snapshot_of(self.bench.poll(None)))
         powered = story.parts[-1][0].get("host", {}).get("boot_id") == run_json.boot_id() is not None
-        now, void = cut_short.left(story.past, story.before, polled, story.ours, powered or self.here.simulated)
-        prepared, todo = resume.rest_of(story, self.here.drive, now, void)
+        now, void = cut_short.left(story.past, story.before, polled, story.ours, powered or self.bench.simulated)
+        prepared, todo = resume.rest_of(story, self.bench.drive, now, void)
         resume.fits(story, prepared, self.can)
         self.show.say("\n".join(resume.in_words(story, todo)))
         part: list[Path] = []
-        args = (story, self.args, prepared, todo, self.here, self.show, self.stop, self.budget, part, after_s)
+        args = (story, self.args, prepared, todo, self.bench, self.show, self.stop, self.budget, part, after_s)
         return resume.carry_out(*args)
 
     def _left(self, folder: Path, end: dict) -> Left:
@@ -208,11 +208,11 @@ class Carrying:
     def _found(self) -> Left:
         """The part of its state still valid: no rest, and nothing else has written meanwhile."""
         folder = self.review.folder / self.by
-        rested_s = (time.monotonic_ns() - self.since_ns) / 1e9 / self.here.drive["time_dilation"]
+        rested_s = (time.monotonic_ns() - self.since_ns) / 1e9 / self.bench.drive["time_dilation"]
         if self.now.state == UNKNOWN or rested_s > laid.RESTS_S:
             return Left()
         story = cut_short.read(folder)
-        polled = cut_short.reading_of(cut_short.snapshot_of(self.here.poll(None)))
+        polled = cut_short.reading_of(cut_short.snapshot_of(self.bench.poll(None)))
         remaining, _ = cut_short.left(story.past, story.before, polled, story.ours, True)
         return Left() if remaining == UNKNOWN else self.now
 
@@ -385,7 +385,7 @@ def _on_virtual(
         return None, 0
     if review and not any(item.prepared for item in items):
         return review, 0
-    stored = _kept(review)
+    stored = _drive_folder(review)
     show.say(f"starting the virtual bench ({args.virtual}, SIMULATED), one for all plans")
     with stop.held():
         capacity = str(review.document["drive"]["drive_bytes"]) if stored and review else args.capacity
@@ -394,7 +394,7 @@ def _on_virtual(
             capacity=capacity,
             faults=options.faults(args.faults),
             drive_faults=options.drive_faults(args.drive_faults),
-            kept=stored,
+            drive_folder=stored,
             check=stop.check,
             show=show.show,
         )
@@ -410,7 +410,7 @@ def _on_virtual(
     return current, code
 
 
-def _kept(review: Review | None) -> Path | None:
+def _drive_folder(review: Review | None) -> Path | None:
     """Where the SIMULATED drive of a review that goes on was kept."""
     from ssdrig.virtual.device import kept
 

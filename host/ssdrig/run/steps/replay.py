@@ -23,8 +23,8 @@ def before(act, stage) -> None:
         what = asked(act, stage.bench.drive)
         generator = one_pass if isinstance(what, one_pass.Asked) else trace_generate
         made, words = generator.generate(what), what.words
-    said = traceform.write(path, made, words)
-    if said["sha256"] != act.trace.sha256:
+    facts = traceform.write(path, made, words)
+    if facts["sha256"] != act.trace.sha256:
         raise LoadError(f"the trace of {act.path} as it was when the run was prepared", "other rows", "run it again")
 
 

@@ -25,7 +25,7 @@ def carry_out(act, stage, number: int) -> dict:
     begun: int = keys.get("done_bytes", 0)  # in earlier parts of the run
     done, slice_bytes, total, least = begun, keys["slice_bytes"], keys["total_bytes"], smallest_bytes(act)
     first = now = _slice(done // slice_bytes, done, _counted(act, stage, done), {})
-    stage.book.event("wear.begin", step=act.path, **_said(first))
+    stage.book.event("wear.begin", step=act.path, **_fields(first))
     rated_bytes = stage.bench.drive.get("rated_write_bytes")
     why = worn.stop(first, first, total - least + 1, rated_bytes, keys["to"])  # it may be worn so far already
     while why is None:
@@ -43,7 +43,7 @@ def carry_out(act, stage, number: int) -> dict:
         mismatches = _read_back(stage, at, n)
         now = _slice(n, done, _counted(act, stage, done), mismatches)
         did = {"ios": result.ios, "bytes": result.bytes, "io_s": result.runtime_s / stage.dilation}
-        stage.book.event("slice", step=act.path, **_said(now), verdicts=mismatches, **did)
+        stage.book.event("slice", step=act.path, **_fields(now), verdicts=mismatches, **did)
         why = worn.stop(first, now, total - least + 1, rated_bytes, keys["to"])
     with stage.stop.second_raises():
         stage.bench.flush()
@@ -66,7 +66,7 @@ def _slice(number: int, done: int, counted: dict, mismatches: dict):
     return Slice(number, done, **counts, samples=read, bad=read - mismatches.get("good", 0))
 
 
-def _said(now) -> dict:
+def _fields(now) -> dict:
     return {"slice" if key == "number" else key: value for key, value in now._asdict().items()}
 
 

@@ -12,7 +12,7 @@ from ssdrig.views.headline import Fact, lacking
 def average_power(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     """The background work after the load: how long, and its energy above the floor; the mean power of a light user."""
     rest, users = show.get("rest"), formula.PROFILES_BYTES
-    event = next((row.found for row in run.rows if row.act.path == rest and row.found.get("kind") == "quiet"), {})
+    event = next((row.result for row in run.rows if row.act.path == rest and row.result.get("kind") == "quiet"), {})
     why = str(event.get("why") or event.get("time_why") or "no rest until it was quiet")
     lasted = lacking(why) if event.get("after_s") is None else Uncertain(float(event["after_s"]))
     joules = lacking(why)

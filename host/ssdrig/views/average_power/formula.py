@@ -152,7 +152,7 @@ def of(run: Table, paths: Sequence[str], rest: str | None, others: Sequence[Tabl
         written += (row.value("MB/s") or 0.0) * 1e6 * lasted_s * (1 - row.act.keys.get("read", 0) / 100)
     if not written > 0:
         return Terms(None, why=f"{', '.join(paths)} wrote nothing, so it cannot be converted to days of use")
-    event = idle.found
+    event = idle.result
     measured = Measured(joules, seconds, written, event["floor_W"], event["above_J"] or 0.0, float(event["after_s"]))
     source = f"idle power and background work of {idle.act.label}{whose}"
     return Terms(measured, source, errors=errors_of(loads, event))
@@ -181,7 +181,7 @@ def _lasted_s(row: Row) -> float | None:
 
 
 def _quiet(row: Row) -> bool:
-    event = row.found
+    event = row.result
     known = event.get("kind") == "quiet" and event.get("reached") and event.get("floor_W")
     known = known and event.get("after_s") is not None and not event.get("time_why")
     return row.state == "done" and bool(known)

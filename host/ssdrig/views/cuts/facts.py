@@ -13,7 +13,7 @@ from ssdrig.views.headline import Fact, lacking
 def cuts(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     """How many cuts broke a promise, and the bound on the chance per cut. Nothing is claimed of the drive where a
     control session accuses the harness, unless a failure is proven."""
-    event = next((row.found for row in run.rows if row.act.path == path and row.found.get("kind") == "cuts"), None)
+    event = next((row.result for row in run.rows if row.act.path == path and row.result.get("kind") == "cuts"), None)
     accused = [control["cut"] for control in event["controls"] if control["harness"]] if event else []
     if event is None:
         why = "no cut was made"

@@ -29,7 +29,7 @@ def cuts_view(context: Context) -> str:
     out = []
     for path in context.paths:
         for run, name in context.runs():
-            row = next((r for r in run.rows if r.act.path == path and r.found.get("kind") == "cuts"), None)
+            row = next((r for r in run.rows if r.act.path == path and r.result.get("kind") == "cuts"), None)
             if row is None:
                 out.append(panel(context.title("Power cuts", "", path) + name, "", "No cut was made.", "wide"))
             else:
@@ -38,7 +38,7 @@ def cuts_view(context: Context) -> str:
 
 
 def _panels(run_table: Table, row: Row, title: str, name: str) -> Iterator[str]:
-    event = row.found
+    event = row.result
     run = run_table.run_folder
     where = cuts.folders(run, [record["cut"] for record in event["cuts"]])
     paragraphs = "".join(f"<p>{escape(line)}</p>" for line in cuts_sentences.lines(event)[1:])
@@ -579,7 +579,7 @@ def detection(bins: Sequence[Mapping], title: str) -> str:
 
 
 def falls(waveforms: Sequence[tuple[str, Evidence]], title: str) -> str:
-    """All falls on one axis: the band of all of them, and a line for some; `found`: (shape, evidence with volts)."""
+    """All falls on one axis: the band of all of them, and a line for some; `waveforms`: (shape, evidence with V)."""
     grid = np.linspace(*FALL_MS, FALL_POINTS)
     shapes = sorted({shape for shape, _ in waveforms})
     looks = {shape: svg.look(i) for i, shape in enumerate(shapes)}

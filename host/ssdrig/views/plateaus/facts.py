@@ -11,7 +11,7 @@ from ssdrig.views.headline import Fact, lacking
 def plateaus(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     """The size of the cache, and the speed of the first two plateaus."""
     row = next(iter(run.of(path)), None)
-    event = row.found if row is not None else {}
+    event = row.result if row is not None else {}
     if event.get("kind") != "plateaus":
         notes = row.notes if row is not None else []
         why = next((note for note in notes if note.startswith("plateaus: ")), f"{path} did not run")

@@ -28,7 +28,7 @@ def plateaus(context: Context) -> str:
     loads = [
         (row, path, name) for path in context.paths for run, name in context.runs() for row in rows_at(run, path, {})
     ]
-    curves = [row.found.get("curve_GB_MBps", []) for row, *_ in loads]
+    curves = [row.result.get("curve_GB_MBps", []) for row, *_ in loads]
     x = svg.extent([at for curve in curves for at, _ in curve], False)
     y = svg.extent([speed for curve in curves for _, speed in curve], False, context.show.get("top"))
     out = []
@@ -41,7 +41,7 @@ def plateaus(context: Context) -> str:
             )
             continue
         plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
-        cache = row.found.get("cache_bytes")
+        cache = row.result.get("cache_bytes")
         if cache:
             plot.band(0, cache / 1e9)
         plot.line([(at, speed) for at, speed in curve], "stroke:var(--blue)")
@@ -60,7 +60,7 @@ def _of_runs(context: Context) -> str:
             for row in rows_at(context.tables[run], path, {}):
                 where = ", ".join(f"{key} {point(key, value)}" for key, value in row.act.point.items())
                 loads.setdefault((path, where), []).append((run, row))
-    curves = [row.found.get("curve_GB_MBps", []) for of in loads.values() for _, row in of]
+    curves = [row.result.get("curve_GB_MBps", []) for of in loads.values() for _, row in of]
     x = svg.extent([at for curve in curves for at, _ in curve], False)
     y = svg.extent([speed for curve in curves for _, speed in curve], False, context.show.get("top"))
     out = []
@@ -69,7 +69,7 @@ def _of_runs(context: Context) -> str:
         plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
         lines: dict[int, str] = {}
         for run, row in of:
-            curve = row.found.get("curve_GB_MBps", [])
+            curve = row.result.get("curve_GB_MBps", [])
             if len(curve):
                 colour = context.looks[run]["colour"]
                 plot.line([(at, speed) for at, speed in curve], f"stroke:var({colour})", name=context.names[run])
@@ -87,7 +87,7 @@ def _of_runs(context: Context) -> str:
 
 def in_words(row: Row) -> str:
     """ "cache 42.0 GB at 2100 MB/s, then 600 MB/s; all of it 740 MB/s"."""
-    event = row.found
+    event = row.result
     if event["cache_bytes"] is None:
         words = f"no end of a cache: {event['cache_why']}"
     else:
@@ -98,16 +98,16 @@ def in_words(row: Row) -> str:
 
 
 def sized(event: dict) -> str:
-    """The size of a cache, "42.0 GB ± 0.1 GB"; `found`: of a row with a cache."""
+    """The size of a cache, "42.0 GB ± 0.1 GB"; `event`: of a row with a cache."""
     return " ± ".join(size(event[key]) for key in ("cache_bytes", "cache_error_bytes") if event[key] is not None)
 
 
 def _rows(row: Row) -> str:
-    if not row.found["plateaus"]:
+    if not row.result["plateaus"]:
         return ""
     heads = "".join(f'<th scope="col">{h}{f" <span class=unit>{u}</span>" if u else ""}</th>' for h, u, *_ in COLUMNS)
     out = [f'<div class="scroll"><table><thead><tr><th scope="col">Plateau</th>{heads}</tr></thead><tbody>']
-    for number, plateau in enumerate(row.found["plateaus"], 1):
+    for number, plateau in enumerate(row.result["plateaus"], 1):
         of = plateau | {"gigabytes": (plateau["to_bytes"] - plateau["from_bytes"]) / 1e9}
         cells = "".join(_cell(of.get(key), of.get(why) or "") for *_, key, why in COLUMNS)
         out.append(f'<tr><th scope="row">{number}</th>{cells}</tr>')

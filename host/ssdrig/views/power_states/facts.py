@@ -17,17 +17,17 @@ def power_states(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     pause on sleeping pays off."""
     paths = tuple(listed(show["of"]))
     stays = [(name, row) for name, rows in visits(run, paths).items() for row in rows]
-    known = [(row.found["mean_W"], name, row) for name, row in stays if row.found["mean_W"] is not None]
+    known = [(row.result["mean_W"], name, row) for name, row in stays if row.result["mean_W"] is not None]
     if not known:
-        whys = [str(row.found["why"]) for _, row in stays if row.found.get("why")]
+        whys = [str(row.result["why"]) for _, row in stays if row.result.get("why")]
         why = whys[0] if whys else "no state was visited"
         return {word: Fact(lacking(why), rests=trust.OF_POWER, paths=paths) for word in WORDS}
     _, state, row = min(known, key=lambda stay: stay[0])
     awake = max(known, key=lambda stay: stay[0])[2]
-    why = str(row.found.get("why") or "not seen")
-    low, high = (Uncertain(of.found["mean_W"], of.found["uncertainty_W"]) for of in (row, awake))
-    exit_s = row.found.get("exit_ms")
-    break_even = Uncertain(row.found.get("break_even_s"), row.found.get("break_even_error_s"))
+    why = str(row.result.get("why") or "not seen")
+    low, high = (Uncertain(of.result["mean_W"], of.result["uncertainty_W"]) for of in (row, awake))
+    exit_s = row.result.get("exit_ms")
+    break_even = Uncertain(row.result.get("break_even_s"), row.result.get("break_even_error_s"))
     facts = {
         "awake": Fact(high, "W"),
         "lowest": Fact(low, "W", label="idle power", better="less"),

@@ -104,7 +104,7 @@ class Visited(NamedTuple):
         for stay, visit in zip(stays, self.visits, strict=True):
             slept = _slept(visit, stay["mean_W"], awake_W, awake, powers)
             slept |= break_even(stay, slept, awake_stay)
-            visit.row.found = {"kind": "power-state", **stay, **slept}
+            visit.row.result = {"kind": "power-state", **stay, **slept}
 
 
 def read(shows: Sequence[dict], rows: Sequence["Row"]) -> Iterator[Visited]:

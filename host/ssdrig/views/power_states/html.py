@@ -42,7 +42,7 @@ def visits(run: Table, paths: Sequence[str]) -> dict[str, list[Row]]:
     """The visits of each state, in the order of the run."""
     of_state: dict[str, list[Row]] = {}
     for row in run.rows:
-        if row.act.path in paths and row.found.get("kind") == "power-state":
+        if row.act.path in paths and row.result.get("kind") == "power-state":
             of_state.setdefault(_named(row), []).append(row)
     return of_state
 
@@ -55,17 +55,17 @@ def _named(row: Row) -> str:
 def cells(rows: Sequence[Row], rated: Sequence[Mapping]) -> list[Cell]:
     """A state's cells, in the order of HEADS: power of its longest stay, the rest as the mean of its visits, ± half of
     their range and of the error of the clock."""
-    longest = max(rows, key=lambda row: row.data.load_s if row.data is not None else 0.0).found
+    longest = max(rows, key=lambda row: row.data.load_s if row.data is not None else 0.0).result
     number = rows[0].act.point.get("power_state")
     says = rated[number] if number is not None and number < len(rated) else {}
     why = longest.get("why") or ""
 
     def mean(key: str, scale: float = 1.0, known_to: str = "") -> Cell:
-        seen = [row.found[key] * scale for row in rows if row.found.get(key) is not None]
+        seen = [row.result[key] * scale for row in rows if row.result.get(key) is not None]
         if not seen:
-            return Cell(why=next((row.found["why"] for row in rows if row.found.get("why")), "") or "not seen")
+            return Cell(why=next((row.result["why"] for row in rows if row.result.get("why")), "") or "not seen")
         errors = [(max(seen) - min(seen)) / 2] if len(seen) > 1 else []
-        errors += [max(row.found.get(known_to) or 0.0 for row in rows) * scale] if known_to else []
+        errors += [max(row.result.get(known_to) or 0.0 for row in rows) * scale] if known_to else []
         return Cell(sum(seen) / len(seen), math.hypot(*errors) if errors else None)
 
     def of_drive(key: str, scale: float = 1.0) -> Cell:
@@ -88,7 +88,7 @@ def cells(rows: Sequence[Row], rated: Sequence[Mapping]) -> list[Cell]:
 
 
 def _plot(title: str, of_state: Mapping[str, Sequence[Row]]) -> str:
-    seen = [(i, state, row.found["mean_W"]) for i, (state, rows) in enumerate(of_state.items()) for row in rows]
+    seen = [(i, state, row.result["mean_W"]) for i, (state, rows) in enumerate(of_state.items()) for row in rows]
     known = [(i, state, watts) for i, state, watts in seen if watts]
     if not known:
         return ""

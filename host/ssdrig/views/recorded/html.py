@@ -23,7 +23,7 @@ def recorded(context: Context) -> str:
         soft = "Requests as the kernel gave them to the drive, merged and split; ssdrig wrote nothing to it."
         out += panel(title, by_column([head for head, _ in of_kernel], lines_of([row for _, row in of_kernel])), soft)
     if of_fio:
-        sources = ", ".join(dict.fromkeys(str(row.found["source"]) for _, row in of_fio))
+        sources = ", ".join(dict.fromkeys(str(row.result["source"]) for _, row in of_fio))
         soft = f"I/O as {sources} has counted it; ssdrig was not there."
         out += panel(title, by_column([head for head, _ in of_fio], foreign_lines([row for _, row in of_fio])), soft)
     return out or panel(title, "<p>nothing was recorded</p>")
@@ -36,7 +36,7 @@ def _of_kind(context: Context, kind: str) -> list[tuple[str, Row]]:
         for run, name in context.runs()
         for path in context.paths
         for row in run.of(path)
-        if row.found.get("kind") == kind
+        if row.result.get("kind") == kind
     ]
 
 
@@ -44,7 +44,7 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, Cells]]:
     """Each figure: its name, its unit, and of each row (value, why it is missing)."""
 
     def of(key: str, scale: float = 1.0, why: str = NO_SUCH) -> Cells:
-        return [(None if (value := row.found.get(key)) is None else value / scale, why) for row in rows]
+        return [(None if (value := row.result.get(key)) is None else value / scale, why) for row in rows]
 
     yield "Time", "s", of("time_s")
     yield "Reads", "", of("reads")
@@ -60,23 +60,23 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, Cells]]:
     yield "Requests under way, most seen", "", of("queue_most", why=NO_TIME)
     yield "Energy of the drive", "J", [_energy(row) for row in rows]
     yield "Energy per GB", "J", [(row.value("J/GB"), row.why_not("J/GB")) for row in rows]
-    zones = dict.fromkeys(zone for row in rows for zone in row.found["host_energy_J"])
+    zones = dict.fromkeys(zone for row in rows for zone in row.result["host_energy_J"])
     for zone in zones or ["package-0"]:
-        yield f"Host, {zone}", "J", [(row.found["host_energy_J"].get(zone), NO_ENERGY) for row in rows]
+        yield f"Host, {zone}", "J", [(row.result["host_energy_J"].get(zone), NO_ENERGY) for row in rows]
 
 
 def foreign_lines(rows: list[Row]) -> Iterator[tuple[str, str, Cells]]:
     """lines_of() of imported steps."""
 
     def of(key: str, scale: float = 1.0, why: str = "") -> Cells:
-        return [(None if (value := row.found.get(key)) is None else value / scale, why) for row in rows]
+        return [(None if (value := row.result.get(key)) is None else value / scale, why) for row in rows]
 
     yield "Time", "s", of("time_s")
     for name, counts, moved in (("Reads", "reads", "read_bytes"), ("Writes", "writes", "written_bytes")):
         yield name, "", of(counts)
         yield f"{name}, moved", "MB", of(moved, MB)
     yield "Trims", "", of("trims")
-    kinds = dict.fromkeys(row.found.get("percentiles_of") for row in rows)
+    kinds = dict.fromkeys(row.result.get("percentiles_of") for row in rows)
     of_what = "/".join(kind for kind in kinds if kind) or "latency"
     for direction in ("read", "write"):
         for key, words in (("mean", "mean"), ("p50", "median"), ("p99", "P99"), ("p999", "P99.9"), ("p9999", "P99.99")):

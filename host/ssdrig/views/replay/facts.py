@@ -11,7 +11,7 @@ LATE = "not played at the trace's times"
 
 def replay(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     """Data rate while busy, and service times of all I/Os."""
-    event = next((row.found for row in run.of(path) if row.found.get("kind") == "played"), None)
+    event = next((row.result for row in run.of(path) if row.result.get("kind") == "played"), None)
     if event is None:
         return dict.fromkeys(("data_rate", "mean", "p99"), Fact(lacking(f"{path} did not run to its end")))
     whys, late = event["not_known"], bool(event["lag"] and not event["lag"]["as_recorded"])

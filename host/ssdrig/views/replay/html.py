@@ -20,16 +20,16 @@ def replay(context: Context) -> str:
     for run, name in context.runs():
         for path in context.paths:
             for row in run.of(path):
-                if row.found.get("kind") == "played":
+                if row.result.get("kind") == "played":
                     rows.append(row)
                     heads.append(row.act.label + (f", round {row.round}" if row.round else "") + name)
     title = context.title("Played traces")
     if not rows:
         return panel(title, "<p>not run</p>")
     body = by_column(heads, lines_of(rows))
-    sentences = [f"{head}: {'; '.join(played(row.found))}." for head, row in zip(heads, rows, strict=True)]
-    sources = dict.fromkeys(f"Source: {row.found['source']}." for row in rows if row.found["source"])
-    made = "Made from statistics, not recorded." if any(row.found["synthetic"] for row in rows) else ""
+    sentences = [f"{head}: {'; '.join(played(row.result))}." for head, row in zip(heads, rows, strict=True)]
+    sources = dict.fromkeys(f"Source: {row.result['source']}." for row in rows if row.result["source"])
+    made = "Made from statistics, not recorded." if any(row.result["synthetic"] for row in rows) else ""
     return panel(title, body, " ".join([*sentences, made, *sources]), "wide" if len(rows) > NARROW else "")
 
 
@@ -39,9 +39,9 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | Non
     def of(key: str, part: str | None = None) -> list[tuple[float | None, str]]:
         cells = []
         for row in rows:
-            whole = row.found if part is None else row.found.get(part) or {}
+            whole = row.result if part is None else row.result.get(part) or {}
             name = key if part is None else f"{part}.{key}"
-            reasons = row.found["not_known"]
+            reasons = row.result["not_known"]
             cells.append((whole.get(key), reasons.get(name) or reasons.get(part or "") or "no such I/O"))
         return cells
 
@@ -55,14 +55,14 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | Non
         for key, name in SLOW:
             yield f"I/Os {name}, {words}", "%", of(key, side)
     yield "Queue depth, mean", "", of("mean", "depth")
-    if any(row.found.get("trace_depth") for row in rows):
+    if any(row.result.get("trace_depth") for row in rows):
         yield "Queue depth of the trace, mean", "", of("mean", "trace_depth")
     for side, key, name in [(side, *time) for side in ("reads", "writes") for time in ORIGINAL]:
-        values = [((row.found.get("service") or {}).get(side) or {}).get(key) for row in rows]
+        values = [((row.result.get("service") or {}).get(side) or {}).get(key) for row in rows]
         if any(value is not None for value in values):
             missing = "the trace does not state when an I/O ended"
             yield f"Service time of the original, {side}, {name}", "µs", [(value, missing) for value in values]
-    if any(row.found.get("fua_writes") for row in rows):
+    if any(row.result.get("fua_writes") for row in rows):
         yield "Writes with FUA", "", of("fua_writes")
     yield "Time to complete", "s", of("time_s")
     yield "Energy", "J", [((row.windows.get("all") or {}).get("energy_J"), row.why_not("W")) for row in rows]
@@ -70,7 +70,7 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | Non
     yield "Mean power", "W", measured("W")
     for key, name, unit in (("p99_us", "Lag, P99", "µs"), ("late_percent", "I/Os later than 1 ms", "%")):
         yield name, unit, of(key, "lag")
-    if any(row.found.get("late_us") is not None for row in rows):
+    if any(row.result.get("late_us") is not None for row in rows):
         yield "Answers later than the drive's time", "µs", of("late_us")
 
 

@@ -11,7 +11,7 @@ from ssdrig.views.terms import number
 
 def retention(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     """The sealed bytes; of a verification how many blocks do not hold the sealed data, and how slowly it was read."""
-    rows = [row.found for row in run.rows if row.act.path == path and row.found.get("kind") == "retention"]
+    rows = [row.result for row in run.rows if row.act.path == path and row.result.get("kind") == "retention"]
     event = rows[0] if rows else {"phase": None}
     sealed = bad = slowdown = Fact(lacking(f"{path} did not run to its end"), rests=())
     if event["phase"] == "write":

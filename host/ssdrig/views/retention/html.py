@@ -22,14 +22,14 @@ def retention_view(context: Context) -> str:
     out = []
     for path in context.paths:
         for run, name in context.runs():
-            row = next((r for r in run.rows if r.act.path == path and r.found.get("kind") == "retention"), None)
+            row = next((r for r in run.rows if r.act.path == path and r.result.get("kind") == "retention"), None)
             title = context.title("Retention", "", path) + name
             out += list(_panels(row, title, name)) if row else [panel(title, "", "The step was not run.", "wide")]
     return "".join(out)
 
 
 def _panels(row: Row, title: str, name: str) -> Iterator[str]:
-    event = row.found
+    event = row.result
     lost = any(reading["bad"] for reading in event["passes"])
     first = f'<p class="{"warn" if lost else "verdict"}"><b>{escape(retention_sentences.verdict(event))}</b></p>'
     yield panel(

@@ -13,7 +13,9 @@ from ssdrig.views.headline import Fact, lacking
 def thermal(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     """Kelvins for each watt, the time constant, and where the drive slows down, found in the step that does I/O."""
     paths = tuple(listed(show["of"]))
-    event = next((row.found for row in run.rows if row.act.path in paths and row.found.get("kind") == "thermal"), None)
+    event = next(
+        (row.result for row in run.rows if row.act.path in paths and row.result.get("kind") == "thermal"), None
+    )
     if event is None:
         return dict.fromkeys(("K_per_W", "tau", "throttling"), Fact(lacking("no load was run"), rests=()))
     why = str(event["why"])

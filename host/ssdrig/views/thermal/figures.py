@@ -156,7 +156,7 @@ class Heated(NamedTuple):
 
     def put(self, base: RunData, powers: list[Reduced]) -> None:
         if self.row.data is not None and self.row.data.t0_ns is not None:
-            self.row.found = _through(base, self.row.data, self, powers)
+            self.row.result = _through(base, self.row.data, self, powers)
 
 
 def read(shows: Sequence[dict], rows: Sequence["Row"]) -> Iterator[Heated]:

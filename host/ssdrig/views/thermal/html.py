@@ -34,7 +34,7 @@ def thermal(context: Context) -> str:
 
 
 def _of(table: Table, paths: list[str]) -> dict:
-    events = (row.found for row in table.rows if row.act.path in paths)
+    events = (row.result for row in table.rows if row.act.path in paths)
     return next((of for of in events if of.get("kind") == "thermal"), {})
 
 

@@ -46,7 +46,7 @@ def _at(run: Table, path: str, every) -> list[Row]:
 
 def floor(run: Table, rest: str) -> Uncertain:
     """Power of the drive at rest: of the idle step that lasted until it was quiet."""
-    event = next((row.found for row in run.rows if row.act.path == rest and row.found), {})
+    event = next((row.result for row in run.rows if row.act.path == rest and row.result), {})
     return Uncertain(event.get("floor_W"), event.get("floor_error_W"))
 
 

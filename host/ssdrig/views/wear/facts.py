@@ -15,10 +15,10 @@ WORDS = ("written", "used", "end", "bad")
 def wear(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     """The bytes written, the percentage used by then, the end of the drive's life, and the blocks that lost their
     content."""
-    row = next((row for row in run.rows if row.act.path == path and row.found.get("slices")), None)
+    row = next((row for row in run.rows if row.act.path == path and row.result.get("slices")), None)
     if row is None:
         return dict.fromkeys(WORDS, Fact(lacking("no slice was written"), rests=()))
-    event, last = row.found, slices_of(row)[-1]
+    event, last = row.result, slices_of(row)[-1]
     end, samples = event["end"], event["samples_read"]
     worn = lacking(str(end["why"]))
     if end["host_bytes"]:

@@ -24,13 +24,13 @@ def wear_view(context: Context) -> str:
     out = []
     for path in context.paths:
         for run, name in context.runs():
-            row = next((r for r in run.rows if r.act.path == path and r.found.get("slices")), None)
+            row = next((r for r in run.rows if r.act.path == path and r.result.get("slices")), None)
             if row is None:
                 out.append(panel(context.title("Wear", "", path) + name, "", "No slice was written.", "wide"))
                 continue
             slices = slices_of(row)
             title = context.title("Wear over the amount written", "", path) + name
-            shown = _shown(row.found)
+            shown = _shown(row.result)
             words = "Blue: percentage used. Green: available spare."
             words += " Dashed: the prediction, shaded its error (95 %)." if shown else ""
             out.append(panel(title, _plot(title, run, shown, slices), words, "wide"))
@@ -42,7 +42,7 @@ def wear_view(context: Context) -> str:
 
 
 def slices_of(row: Row) -> list[worn.Slice]:
-    return [worn.Slice(**one) for one in row.found["slices"]]
+    return [worn.Slice(**one) for one in row.result["slices"]]
 
 
 def _shown(event: Mapping) -> dict | None:
@@ -88,7 +88,7 @@ def _wa(title: str, slices: Sequence[worn.Slice]) -> str:
 
 def lines(run: Table, row: Row) -> list[str]:
     """What a wear step has found, in sentences."""
-    event, drive, slices = row.found, run.data.header["drive"], slices_of(row)
+    event, drive, slices = row.result, run.data.header["drive"], slices_of(row)
     last = slices[-1]
     ended = f"; it ended: {event['stop']}" if event["stop"] else ""
     out = [f"{size(last.host_bytes)} written in {last.number} slices{ended}"]

@@ -28,15 +28,15 @@ def usb_idle():
     return int(cosim.fifo_empty_at <= cosim.now)
 
 
-_kept = [0]
+_rails = [0]
 
 
 def remember(rails):
-    _kept[0] = rails
+    _rails[0] = rails
 
 
 def remembered():
-    return _kept[0]
+    return _rails[0]
 
 
 def watchdog_off():

@@ -265,11 +265,11 @@ if has_firmware:
     spi_block.install(config["firmware"] + "/spi_lane.py")
     spi_block.charge_drain()
     adc_ring_model.charge_scan()
-    here = os.getcwd()
+    start_folder = os.getcwd()
     os.chdir(config["flash"])  # where board.py looks for board.json
     import board
 
-    os.chdir(here)
+    os.chdir(start_folder)
     first = dict(board.RAILS[0], **config["rail"])
 gates = {}
 first_share = 1 - sum([row["simulated"].get("share", 0.0) for row in config["rails"]])

@@ -75,7 +75,7 @@ def save(device, folder: Path) -> None:
             "firmware": device.identity()["firmware"],
             "host_written_bytes": written // UNIT_BYTES * UNIT_BYTES,
             "counted": {name: getattr(device, name) for name in COUNTED},
-            "capacitors": device.reserve and device.reserve.kept(device.advanced_ns),
+            "capacitors": device.reserve and device.reserve.saved_state(device.advanced_ns),
         }
         if device.faults:
             device.faults.save(half_made)

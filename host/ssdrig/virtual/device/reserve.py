@@ -42,7 +42,7 @@ class Reserve:
         self.incomplete_dumps += dump.units < units
         self.volts = dump.volts if announced else min(volts, self.bank.least_V)
 
-    def kept(self, now: int) -> dict:
+    def saved_state(self, now: int) -> dict:
         """What outlives the server of the drive."""
         volts = capacitor.charged_V(self.bank, self.health, self.volts, (now - self._charging_ns) / 1e9)
         return {"health": self.health, "volts": volts, "incomplete_dumps": self.incomplete_dumps}
