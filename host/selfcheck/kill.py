@@ -36,7 +36,7 @@ RUN_WORDS = [
 ]
 EARLIEST_S, LATEST_S = 0.2, 6.0  # after the first acknowledgement
 LIMIT_S = 120
-GONE_S = 5  # a drive whose host was killed is kept (virtual/device/kept.py)
+GONE_S = 5  # a drive whose host was killed is kept (virtual/device/persistence.py)
 
 
 def kills(count: int, seed: int = 1) -> list[dict]:

@@ -23,7 +23,7 @@ from ssdrig.publish.influx import points
 from ssdrig.reading.row import Row, Table
 from ssdrig.reading.table import load as load_table
 from ssdrig.run import budget, cut_short, prepare, standing
-from ssdrig.views import found
+from ssdrig.views import step_results
 from ssdrig.views.context import Context
 from ssdrig.views.replay import html as replay_html
 
@@ -288,8 +288,8 @@ def test_a_play_at_other_times_states_what_is_left_of_the_pauses(tmp_path):
     lines = {name: values for name, _, values in replay_html.lines_of([row])}
     assert lines["Service time of the original, reads, mean"][0][0] == 77.0
     assert lines["Writes with FUA"][0][0] == 1
-    assert any("0.2" in line and "2.6" in line for line in found.played(row.result))
-    assert found.played(row.result | {"times": {**figures["times"], "play_s": 2.6}}) == found.played(
+    assert any("0.2" in line and "2.6" in line for line in step_results.played(row.result))
+    assert step_results.played(row.result | {"times": {**figures["times"], "play_s": 2.6}}) == step_results.played(
         {key: value for key, value in row.result.items() if key != "times"}
     )
 

@@ -11,7 +11,7 @@ from ssdrig.plan import cost
 from ssdrig.plan.rules import quiet
 from ssdrig.plan.rules.laid import NOTHING
 from ssdrig.run import budget, dry_run, engine, prepare
-from ssdrig.views.found import sentences
+from ssdrig.views.step_results import sentences
 
 FLOOR, WORK = 0.5, 1.5
 WORKED = [WORK] * 30 + [FLOOR] * 90

@@ -20,7 +20,7 @@ from ssdrig.reading import row_figures, table
 from ssdrig.reading.row import KEYS, Row
 from ssdrig.report import page, screen
 from ssdrig.views import documents
-from ssdrig.views.found import sentences
+from ssdrig.views.step_results import sentences
 
 
 @pytest.fixture(scope="module")

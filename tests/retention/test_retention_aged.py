@@ -8,7 +8,7 @@ from selfcheck.modeltime import Host, Model
 from ssdrig.base.overprovisioning import MIB
 from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.retention import passes, reading, writing
-from ssdrig.virtual.device import kept
+from ssdrig.virtual.device import persistence
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.flash import ageing, charge_loss, ftl
 from ssdrig.virtual.flash.drive import VirtualDrive
@@ -33,7 +33,7 @@ def device(folder=None) -> Device:
     )
     made = Device(SATA_TLC, drive, SIZE, "sparse", 0, ring, latency=True)
     if folder:
-        kept.restore(made, folder)
+        persistence.restore(made, folder)
     return made
 
 
@@ -49,7 +49,7 @@ def sealed(tmp_path_factory):
     chance = np.random.default_rng(1)
     for wear, share in (("full", 1.0), ("mixed", chance.uniform(0.05, 1.0, len(units)))):
         units[:, ftl.PE] = np.round(share * made.drive.preset.rated_pe_cycles)
-        kept.save(made, folder / wear)
+        persistence.save(made, folder / wear)
     made.close()
     return folder, baseline
 
@@ -88,10 +88,10 @@ def test_worn_out_it_holds_for_the_time_of_its_class_and_not_for_three(sealed):
     judged, levels, _ = verified(folder / "full", baseline)
     assert judged["bad"] == 0 and judged["slow"] == [] and judged["slowdown"] == pytest.approx(1, rel=0.05)
     hours = charge_loss.class_hours("client")
-    kept.age(folder / "full", [(hours, 30)])
+    persistence.age(folder / "full", [(hours, 30)])
     judged, levels, _ = verified(folder / "full", baseline)
     assert judged["bad"] == 0 and judged["slowdown"] > 1.2
-    kept.age(folder / "full", [(2 * hours, 30)])
+    persistence.age(folder / "full", [(2 * hours, 30)])
     judged, levels, _ = verified(folder / "full", baseline)
     pages = judged_pages()
     assert bad_of(judged) == set(pages[levels[pages] == charge_loss.UNREADABLE].tolist()) and judged["bad"] > 20
@@ -114,7 +114,7 @@ def slow_by_truth(folder, fresh_us: float) -> set[int]:
 
 def test_slow_pieces_are_those_of_the_truth(sealed, tmp_path):
     folder, baseline = sealed
-    kept.age(folder / "mixed", [(1.2 * charge_loss.class_hours("client"), 30)])
+    persistence.age(folder / "mixed", [(1.2 * charge_loss.class_hours("client"), 30)])
     judged, _, second = verified(folder / "mixed", baseline)
     truth, seen = slow_by_truth(folder / "mixed", baseline["p99_us"]), set(judged["slow"])
     assert 5 < len(truth) < len(KEPT) - 5

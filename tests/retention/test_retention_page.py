@@ -8,7 +8,7 @@ import pytest
 
 from ssdrig.base.overprovisioning import MIB
 from ssdrig.plan.kinds import retention_layout as layouts
-from ssdrig.reading import kept
+from ssdrig.reading import retention_rows
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, storage
 from ssdrig.retention.reading import Read
@@ -48,7 +48,7 @@ def written(tmp_path, bad: dict, us: int = 250) -> dict:
         {"kind": "retention.pass", "number": 1},
         {"kind": "retention.end", **end, "cannot": passes.cannot(8 * 10**9)},
     ]
-    return kept.event_of(events, tmp_path, "recall")
+    return retention_rows.event_of(events, tmp_path, "recall")
 
 
 def test_what_is_lost_slow_and_refreshed_is_said(tmp_path):
@@ -66,26 +66,26 @@ def test_what_is_lost_slow_and_refreshed_is_said(tmp_path):
 def test_energy_of_a_refresh_is_what_is_above_the_power_at_rest(tmp_path):
     row = SimpleNamespace(result=written(tmp_path, {}))
     (window,) = row.result["windows"]
-    kept.Wanted(row, window, (0, 10 * S)).put(None, [])
-    assert row.result["refresh_J"] is None and row.result["refresh_why"] == kept.NO_METER
+    retention_rows.Wanted(row, window, (0, 10 * S)).put(None, [])
+    assert row.result["refresh_J"] is None and row.result["refresh_why"] == retention_rows.NO_METER
     window["J"] = 8.0
-    kept._refresh(row.result)
+    retention_rows._refresh(row.result)
     assert row.result["refresh_J"] == pytest.approx(8.0 - 10 * 0.5) and row.result["refresh_why"] is None
     row.result["idle_W"] = None
     row.result["refresh_J"] = None
-    kept._refresh(row.result)
-    assert row.result["refresh_J"] is None and row.result["refresh_why"] == kept.NO_IDLE
+    retention_rows._refresh(row.result)
+    assert row.result["refresh_J"] is None and row.result["refresh_why"] == retention_rows.NO_IDLE
 
 
 def test_a_sealed_drive_and_a_damaged_folder_are_shown(tmp_path):
     written(tmp_path, {})
     off = {"off_utc": "2026-11-22T12:00:01Z", "announced": True, "words": "its power is off"}
     events = [{"kind": "retention.sealed", "digest": "d", "label": "L", **off}]
-    found = kept.event_of(events, tmp_path, "retain")
+    found = retention_rows.event_of(events, tmp_path, "retain")
     said = "\n".join(retention_sentences.lines(found))
     assert "SSDRIG RETENTION run-1" in said and "at most 20.0 MB moved" in said and "30.0 to 41.0" in said
     assert "<svg" in "".join(retention_html._panels(SimpleNamespace(result=found), "Retention", ""))
     (tmp_path / "retention/manifest.json").write_text("{")
-    found = kept.event_of([], tmp_path, "recall")
+    found = retention_rows.event_of([], tmp_path, "recall")
     assert retention_sentences.lines(found)[0] == "Nothing was read: no verdict on the drive."
     assert "".join(retention_html._panels(SimpleNamespace(result=found), "Retention", ""))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ssdrig.plan.kinds import retention_layout as layouts
-from ssdrig.virtual.device import kept
+from ssdrig.virtual.device import persistence
 
 ROOT = Path(__file__).parents[2]
 CAPACITY = "128MiB"
@@ -53,7 +53,7 @@ def drive(sealed, tmp_path) -> Path:
 
 def flip(drive: Path, copies) -> None:
     """A byte of the manifest's JSON in these copies."""
-    places = layouts.copies(kept.facts(drive)["drive_bytes"])
+    places = layouts.copies(persistence.facts(drive)["drive_bytes"])
     with open(drive / "store.bin", "r+b") as data:
         for copy in copies:
             data.seek(places[copy] + 300)

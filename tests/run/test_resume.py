@@ -96,10 +96,10 @@ def test_the_socket_that_a_killed_part_left_goes_with_the_next(story):
 
 def test_a_dry_run_says_what_holds_and_what_is_done_again(story, capsys, monkeypatch):
     run = killed(story)
-    from ssdrig.virtual.device import kept
+    from ssdrig.virtual.device import persistence
 
     facts = {"firmware": "F1", "host_written_bytes": (101 + 20) * UNIT + (1 << 20)}
-    monkeypatch.setattr(kept, "facts", lambda folder: facts)
+    monkeypatch.setattr(persistence, "facts", lambda folder: facts)
     args = asked(run, "--dry-run", "--json")
     args.quiet = False
     assert resume.command(args) == 0
@@ -113,7 +113,7 @@ def test_a_dry_run_says_what_holds_and_what_is_done_again(story, capsys, monkeyp
     assert resume.command(args) == 0
     found = json.loads(capsys.readouterr().out)["resume"]
     assert found["begins"] == "purge" and "everything" in found["void"][-1]
-    monkeypatch.setattr(kept, "facts", lambda folder: None)
+    monkeypatch.setattr(persistence, "facts", lambda folder: None)
     assert resume.command(args) == 0
     assert "was not kept" in capsys.readouterr().err
 
@@ -136,9 +136,11 @@ def test_a_dry_run_says_that_a_steady_state_is_had_again(tmp_path, capsys, monke
                 book.event("step.end", step=act.path, ok=True, **more)
             if number:
                 book.event("round", step="rounds", round=number, steady=number == 5, tracked={})
-    from ssdrig.virtual.device import kept
+    from ssdrig.virtual.device import persistence
 
-    monkeypatch.setattr(kept, "facts", lambda _: {"firmware": "F1", "host_written_bytes": 100 * UNIT + (10 << 20)})
+    monkeypatch.setattr(
+        persistence, "facts", lambda _: {"firmware": "F1", "host_written_bytes": 100 * UNIT + (10 << 20)}
+    )
     args = asked(killed(book), "--dry-run", "--json")
     args.quiet = False
     assert resume.command(args) == 0

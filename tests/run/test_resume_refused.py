@@ -128,9 +128,11 @@ def test_how_much_the_drive_holds_is_compared_unless_the_run_trimmed_it_itself(s
 
 def test_another_ssdrig_goes_on_with_the_same_fio_jobs_only_and_says_so(story, capsys, monkeypatch):
     run = killed(story)
-    from ssdrig.virtual.device import kept
+    from ssdrig.virtual.device import persistence
 
-    monkeypatch.setattr(kept, "facts", lambda _: {"firmware": "F1", "host_written_bytes": 101 * UNIT + (10 << 20)})
+    monkeypatch.setattr(
+        persistence, "facts", lambda _: {"firmware": "F1", "host_written_bytes": 101 * UNIT + (10 << 20)}
+    )
     monkeypatch.setattr(resume, "__version__", "0.3.0")
     header = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(header | {"ssdrig": "0.2.0"}))
@@ -145,7 +147,9 @@ def test_another_ssdrig_goes_on_with_the_same_fio_jobs_only_and_says_so(story, c
     with pytest.raises(UsageError, match="fio jobs that the run began with"):
         resume.command(args)
     monkeypatch.undo()
-    monkeypatch.setattr(kept, "facts", lambda _: {"firmware": "F1", "host_written_bytes": 101 * UNIT + (10 << 20)})
+    monkeypatch.setattr(
+        persistence, "facts", lambda _: {"firmware": "F1", "host_written_bytes": 101 * UNIT + (10 << 20)}
+    )
     del header["plan"]["jobs_crc"]
     (run / "run.json").write_text(json.dumps(header))
     with pytest.raises(UsageError, match="fio jobs that the run began with"):

@@ -20,7 +20,7 @@ from ssdrig.publish.influx.outbox import Outbox
 from ssdrig.reading import review_folder
 from ssdrig.runs import journal, labels, parts
 from ssdrig.setup import kicad, provision
-from ssdrig.virtual.device import kept
+from ssdrig.virtual.device import persistence
 
 
 def is_private(path) -> bool:
@@ -74,7 +74,7 @@ def test_lock_of_points_of_labels_and_of_polls_is_private(tmp_path):
     (tmp_path / "run.json").write_text("{}")
     labels.change(tmp_path, title="a")
     polled, _ = watched.keep(tmp_path, {"utc_ns": 0, "drive": {"model": "m", "serial": "s"}})
-    kept.lock(tmp_path / "drive")
+    persistence.lock(tmp_path / "drive")
     for path in (tmp_path / "points.lp", tmp_path / ".labels.lock", polled.with_name("lock"), tmp_path / ".drive.lock"):
         assert is_private(path)
 
@@ -130,7 +130,7 @@ def test_half_made_file_is_private_and_one_that_others_can_lock_is_not_waited_fo
 
 def test_pipe_in_the_place_of_a_lock_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / ".drive.lock")
-    assert kept.facts(tmp_path / "drive") is None
+    assert persistence.facts(tmp_path / "drive") is None
     os.mkfifo(tmp_path / "lock")
     assert not journal.lock_is_held(tmp_path)
 

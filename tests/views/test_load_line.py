@@ -15,10 +15,10 @@ from ssdrig.report import page
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.average_power import formula as average_power_terms
 from ssdrig.views.context import Context
-from ssdrig.views.found import sentences
 from ssdrig.views.load_line import html as load_line_fit
 from ssdrig.views.load_line import html as load_line_html
 from ssdrig.views.load_line.html import Point
+from ssdrig.views.step_results import sentences
 from ssdrig.virtual.device import smartlog
 from ssdrig.virtual.flash import nand
 from ssdrig.virtual.flash.drive import VirtualDrive

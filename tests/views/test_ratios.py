@@ -36,7 +36,6 @@ reading/fio: load_step, loader
 reading/gaps: of_rows
 reading/host_power: of_event, power_W
 reading/index: __init__, _made, _refreshed, folder
-reading/kept: event_of, put
 reading/latency: of
 reading/library_file: _rounded
 reading/little: of_load
@@ -44,6 +43,7 @@ reading/live_load: _latencies, _of_fio, _played
 reading/one_run: _json
 reading/own_report: _energy, _power, place
 reading/power: _energy, energy_of_act
+reading/retention_rows: event_of, put
 reading/review_folder: create
 reading/row_figures: _foreign, _io, _wear, folder_of
 reading/steady_state: judge, of

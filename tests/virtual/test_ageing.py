@@ -12,7 +12,7 @@ from serving import forked, serving  # noqa: F401  fixture
 from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.blockio import nbd_protocol
 from ssdrig.blockio.nbd import NbdError
-from ssdrig.virtual.device import admin, kept
+from ssdrig.virtual.device import admin, persistence
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.device.truth import TruthFolder
 from ssdrig.virtual.flash import ageing, charge_loss, ftl, nand
@@ -214,9 +214,9 @@ def test_a_page_that_is_lost_fails_and_counts_until_all_of_it_is_written(tmp_pat
     for page in range(0, PAGES, 64):
         host(it, WRITE, page, 64)
     it.drive.drain()
-    kept.save(it, tmp_path / "drive")
+    persistence.save(it, tmp_path / "drive")
     it.close()
-    said = kept.age(tmp_path / "drive", [(LONG, 30)])
+    said = persistence.age(tmp_path / "drive", [(LONG, 30)])
     again = kept_device(tmp_path / "drive")
     TruthFolder(str(tmp_path / "truth"), again).close(S)
     found = admin.answer_truth(again, {"op": "retention"}, 0)[0]
@@ -234,7 +234,7 @@ def test_a_page_that_is_lost_fails_and_counts_until_all_of_it_is_written(tmp_pat
     assert host(again, WRITE, bad[0], bytes_=512) == 0 and host(again, READ, bad[0]) == 5
     assert host(again, WRITE, bad[0]) == 0 and host(again, READ, bad[0]) == 0
     assert host(again, nbd_protocol.TRIM, bad[1]) == 0 and host(again, READ, bad[1]) == 0
-    kept.save(again, tmp_path / "drive")
+    persistence.save(again, tmp_path / "drive")
     again.close()
     third = kept_device(tmp_path / "drive")
     assert third.unreadable == set(bad[2:]) and third.media_errors == len(bad) + 2
@@ -248,7 +248,7 @@ def test_a_page_that_is_lost_fails_and_counts_until_all_of_it_is_written(tmp_pat
 def kept_device(folder) -> Device:
     drive = VirtualDrive.load(folder / "flash.npz")
     it = Device(SATA_TLC, drive, drive.capacity_bytes, "sparse", 0, drive.ring, latency=True)
-    kept.restore(it, folder)
+    persistence.restore(it, folder)
     return it
 
 
@@ -257,10 +257,10 @@ def test_what_is_no_storage_and_what_is_no_kept_drive_are_refused(tmp_path):
     folder = tmp_path / "drive"
     it.keep(str(folder))
     with pytest.raises(DriveError, match="a kept drive"):
-        kept.age(tmp_path, [(1, 30)])
-    kept.save(it, folder)
+        persistence.age(tmp_path, [(1, 30)])
+    persistence.save(it, folder)
     with pytest.raises(DriveError, match="the server of .* runs"):
-        kept.age(folder, [(1, 30)])
+        persistence.age(folder, [(1, 30)])
     it.keep(None)
     it.close()
     before = (folder / "flash.npz").read_bytes()
@@ -275,10 +275,10 @@ def test_what_is_no_storage_and_what_is_no_kept_drive_are_refused(tmp_path):
         [(5e5, 30), (5e5, 30)],
     ):
         with pytest.raises(UsageError, match="hours of storage above 0"):
-            kept.age(folder, profile)
+            persistence.age(folder, profile)
     for celsius in (-41, 126, math.nan):
         with pytest.raises(UsageError, match="a storage temperature of -40 to 125"):
-            kept.age(folder, [(1, celsius)])
+            persistence.age(folder, [(1, celsius)])
     assert (folder / "flash.npz").read_bytes() == before
     with pytest.raises(UsageError, match="--hours and --celsius, or --profile"):
         storage(1, None, None)

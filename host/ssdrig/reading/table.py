@@ -28,10 +28,10 @@ from ssdrig.reading import (
     filling,
     fio,
     gaps,
-    kept,
     latency,
     own_report,
     power,
+    retention_rows,
     row_figures,
     smart,
     trust,
@@ -435,5 +435,9 @@ def read_finer(views: Sequence[dict], base: RunData, rows: Sequence[Row], run: P
     of the steps, and of the views that ask for more."""
     folders = {folder for folder in shows.folders().values() if hasattr(folder, "asks")}
     of_views = [asker for folder in sorted(folders, key=lambda of: of.__name__) for asker in folder.asks(views, rows)]
-    of_steps = [*filling.read(base, rows, run / "fio"), *cuts.read_power(base, rows), *kept.read(base, rows, run)]
+    of_steps = [
+        *filling.read(base, rows, run / "fio"),
+        *cuts.read_power(base, rows),
+        *retention_rows.read(base, rows, run),
+    ]
     return [*of_steps, *of_views]

@@ -23,7 +23,7 @@ from ssdrig.report.loads import Loads
 from ssdrig.runs import imported
 from ssdrig.views import headline, trust_strip
 from ssdrig.views.context import Context, View, figure, last_rounds
-from ssdrig.views.found import sentences
+from ssdrig.views.step_results import sentences
 from ssdrig.views.terms import number
 
 HERE = Path(__file__).parent

@@ -13,11 +13,11 @@ from ssdrig.reading.row import Row, Table, Verdict
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.average_power import formula as average_power_terms
 from ssdrig.views.context import doubt_at, figure, plus_minus, uncertain_at
-from ssdrig.views.found import sentences
 from ssdrig.views.load_line import html as load_line_fit
 from ssdrig.views.load_line import html as load_line_html
 from ssdrig.views.plateaus import html as plateaus_html
 from ssdrig.views.points.html import formula_of as by_formula
+from ssdrig.views.step_results import sentences
 from ssdrig.views.terms import number
 
 IDLE = (("background", "after-again"), ("load-line", "rest"), ("consistency", "idle"))  # where rest is measured

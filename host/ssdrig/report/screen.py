@@ -13,7 +13,7 @@ from ssdrig.reading import gaps, little, summary, table, trust, witness
 from ssdrig.reading.row import Row, Table
 from ssdrig.reading.rundata import RunData
 from ssdrig.report import over_op, phases, repeats, rows, verdict, views, words
-from ssdrig.views import documents, found, headline, trust_strip
+from ssdrig.views import documents, headline, step_results, trust_strip
 from ssdrig.views.context import figure
 from ssdrig.views.cuts import sentences as cuts_sentences
 from ssdrig.views.life import figures as life_figures
@@ -87,7 +87,7 @@ def of_plan(run: Table) -> list[str]:
     out += made + trust_strip.key_of_marks(made, columns()) + lacking.lines()
     out += limits(run.data.notes)
     out += limits(f"{line.name.strip()}, {note}" for line in lines for note in line.notes)
-    out += [f"  {row.act.path}, {line}{_mark(row)}" for row in run.rows for line in found.sentences(row)]
+    out += [f"  {row.act.path}, {line}{_mark(row)}" for row in run.rows for line in step_results.sentences(row)]
     for one in run.verdicts:
         outcome = "steady" if one.verdict["passed"] else f"{steady.heading([one.verdict])}{_why(one.verdict)}"
         at = steady.rests_on(one.verdict)

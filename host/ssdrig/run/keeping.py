@@ -79,9 +79,9 @@ def _check_drive_folder(args: argparse.Namespace) -> None:
     """The preset and the size are those of the drive that is kept."""
     if not args.virtual:
         raise UsageError("--kept only with --virtual", "without", "leave it out")
-    from ssdrig.virtual.device import kept
+    from ssdrig.virtual.device import persistence
 
-    facts = kept.facts(Path(args.kept))
+    facts = persistence.facts(Path(args.kept))
     if facts is None:
         do = "name the folder `drive` of a run of this ssdrig"
         raise UsageError("a SIMULATED drive that was kept", f"none in {args.kept}", do)

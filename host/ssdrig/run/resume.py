@@ -85,12 +85,12 @@ def command(args) -> int:
 
 def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardown):
     from ssdrig.virtual import bench as virtual_bench
-    from ssdrig.virtual.device import kept
+    from ssdrig.virtual.device import persistence
 
     drive, folder = story.header["drive"], story.run / parts.DRIVE
-    facts = kept.facts(folder)
+    facts = persistence.facts(folder)
     if facts:
-        now = cut_short.Reading(facts["firmware"], facts["host_written_bytes"], kept.UNIT_BYTES)
+        now = cut_short.Reading(facts["firmware"], facts["host_written_bytes"], persistence.UNIT_BYTES)
         remaining, void = cut_short.left(story.past, story.before, now, story.ours, not cut_short.lost_power(story))
     else:
         remaining, void = UNKNOWN, ("everything: the SIMULATED drive was not kept, a new one takes its place",)

@@ -53,7 +53,7 @@ class VirtualBench:
         self.fio_target = f"nbd+unix:///?socket={quote(os.fsencode(self.drive['socket']))}"
 
     def keep(self, folder: Path | None) -> None:
-        """Have the drive outlive this bench in `folder`, however the bench ends (virtual/device/kept.py); None: no
+        """Have the drive outlive this bench in `folder`, however the bench ends (device/persistence.py); None: no
         longer. An earlier copy there is removed. Raises DriveError."""
         adminclient.ask(f"{self.drive['socket']}.truth", {"op": "keep", "folder": folder and str(folder.absolute())})
         if self.kept_in and folder != self.kept_in:

@@ -151,7 +151,7 @@ def command(args: argparse.Namespace) -> int:
 def serve(args: argparse.Namespace) -> int:
     from ssdrig.base import kernels
     from ssdrig.virtual import server
-    from ssdrig.virtual.device import injector, kept, pdu, placement, powerfaults
+    from ssdrig.virtual.device import injector, pdu, persistence, placement, powerfaults
     from ssdrig.virtual.device.device import Device, warm_up
     from ssdrig.virtual.flash import feed
 
@@ -183,7 +183,7 @@ def serve(args: argparse.Namespace) -> int:
             device.faults = injector.Injector(faults)
             device.faults.check(device)
         if args.kept:
-            kept.restore(device, Path(args.kept))
+            persistence.restore(device, Path(args.kept))
         running = server.Server(device, args.socket, args.truth, nvme_tcp)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, running.stop)
@@ -263,9 +263,9 @@ def precondition(args: argparse.Namespace) -> int:
 
 
 def age(args: argparse.Namespace) -> int:
-    from ssdrig.virtual.device import kept
+    from ssdrig.virtual.device import persistence
 
-    print(json.dumps(kept.age(Path(args.aged_state), storage(args.hours, args.celsius, args.profile)), indent=1))
+    print(json.dumps(persistence.age(Path(args.aged_state), storage(args.hours, args.celsius, args.profile)), indent=1))
     return 0
 
 

@@ -412,10 +412,10 @@ def _on_virtual(
 
 def _drive_folder(review: Review | None) -> Path | None:
     """Where the SIMULATED drive of a review that goes on was kept."""
-    from ssdrig.virtual.device import kept
+    from ssdrig.virtual.device import persistence
 
     runs = parts.all_runs(review.folder) if review else []
-    return next((run / parts.DRIVE for run in runs if kept.facts(run / parts.DRIVE)), None)
+    return next((run / parts.DRIVE for run in runs if persistence.facts(run / parts.DRIVE)), None)
 
 
 def _on_real(

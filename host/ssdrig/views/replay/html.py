@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ssdrig.reading.row import Row
 from ssdrig.views.context import Context, by_column, panel
-from ssdrig.views.found import played
+from ssdrig.views.step_results import played
 
 SIDES = (("all", "all"), ("reads", "reads"), ("writes", "writes"))
 TIMES = (("mean_us", "mean"), ("p99_us", "P99"), ("p999_us", "P99.9"), ("max_us", "longest"))

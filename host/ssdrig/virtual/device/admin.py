@@ -18,7 +18,7 @@ PATH.truth  what no drive reports: the ledger. For comparison only; nothing of t
     {"op": "energy", "t0_ns": a, "t1_ns": b}    {"energy_J"} between two CLOCK_MONOTONIC times, in model time
     {"op": "pe"}                                {"pe_cycles": [of each block]}
     {"op": "retention"}                         what no longer can be read, or only by retries (ageing.truth)
-    {"op": "keep", "folder": path or null}      {}: write the drive there at the end (kept.py)
+    {"op": "keep", "folder": path or null}      {}: write the drive there at the end (persistence.py)
 
 A request that cannot be done is answered {"error": words}; the connection stays."""
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ssdrig.base.kernels import compiling
 from ssdrig.blockio import nbd_protocol
-from ssdrig.virtual.device import kept, powercut, reports, reserve, store, thermal
+from ssdrig.virtual.device import persistence, powercut, reports, reserve, store, thermal
 from ssdrig.virtual.device.placement import Placement
 from ssdrig.virtual.device.power import PowerFeatures
 from ssdrig.virtual.flash import nand, power_states, versions
@@ -405,14 +405,14 @@ class Device:
             os.close(self._kept_lock)
         self.kept_in, self._kept_lock = None, -1
         if folder is not None:
-            self._kept_lock = kept.lock(Path(folder))
+            self._kept_lock = persistence.lock(Path(folder))
             self.kept_in = Path(folder)
 
     def close(self) -> None:
         """Raises OSError if the drive cannot be kept."""
         try:
             if self.kept_in:
-                kept.save(self, self.kept_in)
+                persistence.save(self, self.kept_in)
         finally:
             self.keep(None)
             self.store.close()

@@ -1,4 +1,5 @@
-"""virtual/device/kept.py: a drive that outlives its server. In process, with a small drive that answers at once."""
+"""virtual/device/persistence.py: a drive that outlives its server. In process, with a small drive that answers
+immediately."""
 
 import errno
 import fcntl
@@ -10,7 +11,7 @@ import pytest
 
 from ssdrig.base import files, kernels
 from ssdrig.base.errors import DriveError
-from ssdrig.virtual.device import admin, injector, kept
+from ssdrig.virtual.device import admin, injector, persistence
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.feed import BINS
@@ -29,7 +30,7 @@ def device(folder=None, data="crc"):
         drive = VirtualDrive(PRESET, capacity_bytes=SIZE, latency=False, ring=ring)
     made = Device(PRESET, drive, SIZE, data, 10**9, ring, latency=False)
     if folder:
-        kept.restore(made, folder)
+        persistence.restore(made, folder)
     return made
 
 
@@ -44,8 +45,8 @@ def test_a_drive_comes_back_with_its_data_wear_and_counters(tmp_path):
         fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
     ledger, pe = first.drive.ledger(), first.drive.pe_counts().copy()
     first.close()
-    facts = kept.facts(folder)
-    assert 0 <= ledger["host_write_bytes"] - facts["host_written_bytes"] < kept.UNIT_BYTES
+    facts = persistence.facts(folder)
+    assert 0 <= ledger["host_write_bytes"] - facts["host_written_bytes"] < persistence.UNIT_BYTES
     assert (facts["preset"], facts["drive_bytes"], facts["firmware"]) == ("sata-tlc", SIZE, "SIM1.0")
     second = device(folder)
     for key in ("host_write_bytes", "nand_write_bytes", "erases", "mapped_pages"):
@@ -61,7 +62,7 @@ def test_a_full_disk_gets_back_what_was_half_kept(tmp_path, monkeypatch):
     one = device()
     monkeypatch.setattr(np, "savez", mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
-        kept.save(one, tmp_path / "drive")
+        persistence.save(one, tmp_path / "drive")
     assert not list(tmp_path.iterdir())
 
 
@@ -69,7 +70,7 @@ def test_a_full_disk_gets_back_what_was_half_kept(tmp_path, monkeypatch):
 def test_a_server_that_is_killed_while_the_old_state_goes_leaves_a_whole_drive(tmp_path, monkeypatch, exchanges):
     """What was there was removed before the new state had its name: a kill in between left half of a drive."""
     one, folder = device(), tmp_path / "drive"
-    kept.save(one, folder)
+    persistence.save(one, folder)
     one.power_cycles = 9
     real = files.shutil.rmtree
 
@@ -82,15 +83,15 @@ def test_a_server_that_is_killed_while_the_old_state_goes_leaves_a_whole_drive(t
     if exchanges:
         monkeypatch.setattr(files.shutil, "rmtree", killed)
         with pytest.raises(KeyboardInterrupt):
-            kept.save(one, folder)
+            persistence.save(one, folder)
         monkeypatch.setattr(files.shutil, "rmtree", real)
     else:
         monkeypatch.setattr(files, "_libc", object())
-        kept.save(one, folder)
+        persistence.save(one, folder)
     one.close()
     again = device(folder)
     assert again.power_cycles == 9
-    kept.save(again, folder)
+    persistence.save(again, folder)
     again.close()
     assert [path.name for path in tmp_path.iterdir()] == ["drive"]
 
@@ -100,24 +101,24 @@ def test_one_that_is_no_longer_wanted_is_not_kept(tmp_path):
     one.keep(str(tmp_path / "drive"))
     one.keep(None)
     one.close()
-    assert kept.facts(tmp_path / "drive") is None
+    assert persistence.facts(tmp_path / "drive") is None
 
 
 def test_what_another_simulator_kept_or_nobody_is_no_drive(tmp_path, monkeypatch):
     folder = tmp_path / "drive"
-    assert kept.facts(folder) is None
+    assert persistence.facts(folder) is None
     one = device()
     one.keep(str(folder))
     one.close()
-    assert kept.facts(folder)
+    assert persistence.facts(folder)
     monkeypatch.setattr(kernels, "DIGEST", "another")
-    assert kept.facts(folder) is None
+    assert persistence.facts(folder) is None
     monkeypatch.undo()
     (folder / "store.npz").write_bytes(b"torn")
     with pytest.raises(DriveError, match="a kept drive"):
         device(folder)
     (folder / "device.json").write_text(json.dumps([]))
-    assert kept.facts(folder) is None
+    assert persistence.facts(folder) is None
 
 
 @pytest.mark.parametrize("name", ["simulator", "preset", "drive_bytes", "firmware", "host_written_bytes", "counted"])
@@ -127,22 +128,22 @@ def test_document_with_another_kind_of_value_is_no_drive(tmp_path, name):
     one.close()
     path = tmp_path / "drive/device.json"
     said = json.loads(path.read_bytes())
-    assert kept.facts(tmp_path / "drive") == said
+    assert persistence.facts(tmp_path / "drive") == said
     least = {"drive_bytes": [0, -1], "host_written_bytes": [-1], "preset": ["odd"]}
     for odd in (None, [], 1.5, True, *least.get(name, ())):
         path.write_text(json.dumps({**said, name: odd}))
-        assert kept.facts(tmp_path / "drive") is None, odd
+        assert persistence.facts(tmp_path / "drive") is None, odd
     del said[name]
     path.write_text(json.dumps(said))
-    assert kept.facts(tmp_path / "drive") is None
+    assert persistence.facts(tmp_path / "drive") is None
 
 
 def test_a_server_that_still_writes_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "WAIT_S", 0.1)
+    monkeypatch.setattr(persistence, "WAIT_S", 0.1)
     one = device()
     one.keep(str(tmp_path / "drive"))
     with pytest.raises(DriveError, match="still runs"):
-        kept.facts(tmp_path / "drive")
+        persistence.facts(tmp_path / "drive")
     one.keep(None)
     one.close()
 
@@ -177,7 +178,7 @@ def test_capacitors_and_faults_come_back_as_they_were(tmp_path):
         drive = flash or VirtualDrive(plp, capacity_bytes=SIZE, **how)
         one = Device(plp, drive, SIZE, "sparse", 0, ring, latency=False, faults=injector.Injector(given))
         if kept_in:
-            kept.restore(one, kept_in)
+            persistence.restore(one, kept_in)
         return one
 
     first = made()
