@@ -123,12 +123,12 @@ def _own():
 
 _WRONG_FILE = (ValueError, TypeError)  # a tuple in an except clause would be built again
 try:
-    _found = _own()
-    if _found:
-        BUILD, REVISION, SIDEBAND = _found.get("build"), _found.get("revision"), _found.get("sideband")
-        FAST, GATE_SUPPLY = _found.get("fast"), _found.get("gate_supply")
+    _settings = _own()
+    if _settings:
+        BUILD, REVISION, SIDEBAND = _settings.get("build"), _settings.get("revision"), _settings.get("sideband")
+        FAST, GATE_SUPPLY = _settings.get("fast"), _settings.get("gate_supply")
         PAIR = FAST if FAST and FAST.get("volts") is not None else None
-        RAILS, SWITCH, SCOPE = tuple(_found["rails"]), tuple(_found["switch"]), tuple(_found["scope"])
+        RAILS, SWITCH, SCOPE = tuple(_settings["rails"]), tuple(_settings["switch"]), tuple(_settings["scope"])
 except _WRONG_FILE as why:
     WRONG = "%s: %s" % (FILE, why)
 

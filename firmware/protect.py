@@ -95,7 +95,7 @@ class Guard:
         """Was the last reading above a limit? Then the next ones must be looked at, too."""
         return self.state[_OVER] or self.state[_HIGH]
 
-    def found(self, what):
+    def finding(self, what):
         """(stamp, its description: "quantity", "seen", "limit" in mA or mV, "over_us")."""
         state = self.state
         if what == VOLTAGE:

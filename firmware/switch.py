@@ -229,7 +229,7 @@ class Switch:
             self._open(sampler, opened)
         if cutting:
             self._report(False, "rail %d passed its limits" % rail)
-        stamp, about = sampler.guard.found(trip)
+        stamp, about = sampler.guard.finding(trip)
         about["rail"], about["t_us"] = rail, self._at(stamp)
         about["opened_us"] = self._at(opened) if row else None
         self.link.say(wire.TRIP, json.dumps(about))

@@ -289,16 +289,16 @@ class _Bursts:
         self._book = History(folder / f"{number}.bin", 1)
         layout = layouts.make(KEPT.block_bytes, self._link.size_bytes)
         self._writer = Writer(self._link, self._book, layout, KEPT, 1, number, 7)
-        self._told, self._resting = threading.Event(), threading.Event()
+        self._stopping, self._resting = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._work)
         self._thread.start()
 
     def _work(self) -> None:
-        while not self._told.is_set() and not self._link.gone:
+        while not self._stopping.is_set() and not self._link.gone:
             self._writer.write(time.monotonic_ns() + int(BURST_S * 1e9))
             self._writer.settle(SETTLE_NS)
             self._resting.set()
-            self._told.wait(PAUSE_S)
+            self._stopping.wait(PAUSE_S)
             self._resting.clear()
 
     def rests(self) -> None:
@@ -310,7 +310,7 @@ class _Bursts:
                 raise DriveError("a load in bursts", self._link.gone or "none", "see whether the drive is there")
 
     def close(self) -> None:
-        self._told.set()
+        self._stopping.set()
         self._thread.join()
         self._book.close()
         self._link.close()

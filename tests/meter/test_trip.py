@@ -45,7 +45,7 @@ def looked(values, limits=LIMITS, dt_us=1102, before=(1 << 30) - 9000):
     """(what was found, after how many us from the first sample's conversion on)."""
     module, g = guard(limits, dt_us)
     found = module.look(g.state, frame(values, dt_us), 0, len(values), before)
-    return (found, g.found(found)[1], (g.state[7] - before) % (1 << 30)) if found else (0, None, None)
+    return (found, g.finding(found)[1], (g.state[7] - before) % (1 << 30)) if found else (0, None, None)
 
 
 @pytest.mark.parametrize("dt_us", [100, 234, 970, 1102, 2256])

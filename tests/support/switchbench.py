@@ -90,7 +90,7 @@ class Guard:
     def disarm(self):
         self.armed = False
 
-    def found(self, what):
+    def finding(self, what):
         return NOW_us, {"quantity": what}
 
 

@@ -152,7 +152,7 @@ class Watch:
                 self._full[drive.key] = day, document
             middle_ns = (document["t_start_ns"] + document["t_end_ns"]) // 2
             records.append(self._record(drive) | document | {"utc_ns": now_ns - (monotonic_ns - middle_ns)})
-        return [self._kept(record, say) for record in records]
+        return [self._stored(record, say) for record in records]
 
     def _drives(self, say) -> tuple[list[Drive], list[Drive]]:
         """The drives that are there now, and those that were in the round before and are gone."""
@@ -200,7 +200,7 @@ class Watch:
             **more,
         }
 
-    def _kept(self, record: dict, say) -> dict:
+    def _stored(self, record: dict, say) -> dict:
         key = serial_key(record["drive"]["serial"])
         out = {key: record[key] for key in ("utc_ns", "drive", "skipped", "failed") if key in record}
         out |= {"kept": None, "snapshot": None, "since": None, "record": record}

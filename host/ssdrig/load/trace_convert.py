@@ -381,7 +381,7 @@ class Conversion:
                     if self.format is None:
                         if line.startswith("#") and not (self.asked.columns or trace_formats.begins(line)):
                             continue  # a comment, or the heading of a table without one of ours
-                        self.format = self._found(line, head)
+                        self.format = self._format_of(line, head)
                         first = self.number
                         if self.format.record_bytes:
                             yield from self._records(file, self.format)
@@ -422,7 +422,7 @@ class Conversion:
                 return opened(self.path)  # type: ignore[operator, return-value]
         return open(self.path, "rb")
 
-    def _found(self, line: str, head: bytes) -> Format:
+    def _format_of(self, line: str, head: bytes) -> Format:
         if not self.asked.columns and (other := trace_tables.refusal(head, line)):
             raise self._wrong("a trace that can be read", other[0], other[1])
         if format_ := trace_formats.of(line, self.asked.columns, head):

@@ -255,7 +255,7 @@ class Writer:
         self._run, self._session = np.uint64(run), np.uint64(session)
         self._order, self._stamps = np.zeros(BATCH, np.int64), np.zeros((BATCH, 5), np.int64)
         self._ended = np.zeros(transport.slots.n, np.int64)
-        self._told = threading.Event()
+        self._stopping = threading.Event()
         self._aimed_command = np.zeros((0, 5), np.int64)
         self._idle_ns, self._idle_at_ns = idle_ns, transport.now_ns() + cut_mixes.IDLE_EVERY_NS if idle_ns else NEVER
         self._draw()
@@ -284,7 +284,7 @@ class Writer:
 
     def stop(self) -> None:
         """From another thread: submit nothing more."""
-        self._told.set()
+        self._stopping.set()
 
     def write(self, until_ns: int, aim: Aim | None = None) -> Ended:
         """Until then, or the drive is gone, or stop(). settle() waits for the commands in flight."""
@@ -298,8 +298,8 @@ class Writer:
                     return Ended(GONE, now_ns, transport.gone)
                 if state[ERRORS]:
                     return Ended(ERROR, now_ns, "a command failed")
-                if now_ns >= until_ns or self._told.is_set():
-                    return Ended(TOLD if self._told.is_set() else TIME, now_ns, "")
+                if now_ns >= until_ns or self._stopping.is_set():
+                    return Ended(TOLD if self._stopping.is_set() else TIME, now_ns, "")
                 wait_ns = min(WAIT_NS, until_ns - now_ns)
                 if aim is not None:
                     wait_ns, aim = self._aimed(aim, now_ns, wait_ns, urgent)

@@ -107,7 +107,7 @@ class Run:
     @functools.cached_property
     def facts(self) -> dict[str, Any]:
         """Plan, drive, host and outcome: the columns of `run` in schemas/lake.toml."""
-        return lake_rows.of_run(self.path, self._parts, self._found)
+        return lake_rows.of_run(self.path, self._parts, self._figures_of_run)
 
     @property
     def notes(self) -> list[str]:
@@ -117,7 +117,7 @@ class Run:
     @functools.cached_property
     def figures(self) -> Columns:
         """One row for each window of each step, with its figures and their errors (`KEY_error`): the report's."""
-        return _of_rows(_types("figure"), self._found.figures)
+        return _of_rows(_types("figure"), self._figures_of_run.figures)
 
     @functools.cached_property
     def rows(self) -> Columns:
@@ -185,7 +185,7 @@ class Run:
         return table.load(self.path)
 
     @functools.cached_property
-    def _found(self) -> lake_rows.Found:
+    def _figures_of_run(self) -> lake_rows.Found:
         return lake_rows.found_in(self._table, self._parts)
 
 

@@ -77,7 +77,7 @@ class Watch:
             around = moments(data) + [(text, t) for text, t in marks if 0 <= t <= n][:MOST_MARKS]
             wanted = [(words, max(0.0, t - HALF_S), t + HALF_S) for words, t in around]
         self._wanted = [(words, self._ns(a), self._ns(b)) for words, a, b in wanted] if data.t0_ns is not None else []
-        self._kept: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in self._wanted]
+        self._pieces: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in self._wanted]
         self._whole = everything
         self._peak: tuple[float, np.ndarray, np.ndarray] = -np.inf, np.empty(0, np.int64), np.empty(0)
         spans = {"all": (0, n), "steady": (data.zoom_s, n)}
@@ -90,7 +90,7 @@ class Watch:
     def __call__(self, t_ns: np.ndarray, P: np.ndarray) -> None:
         if not len(t_ns):
             return
-        for (_, begin, end), pieces in zip(self._wanted, self._kept, strict=True):
+        for (_, begin, end), pieces in zip(self._wanted, self._pieces, strict=True):
             if begin <= t_ns[-1] and t_ns[0] < end:
                 a, b = np.searchsorted(t_ns, (begin, end))
                 pieces.append((t_ns[a:b].copy(), P[a:b].astype(np.float32)))
@@ -118,7 +118,7 @@ class Watch:
         data = self._data
         pieces = [
             (words, np.concatenate([t for t, _ in pieces]), np.concatenate([P for _, P in pieces]))
-            for (words, *_), pieces in zip(self._wanted, self._kept, strict=True)
+            for (words, *_), pieces in zip(self._wanted, self._pieces, strict=True)
             if pieces
         ]
         if self._peak[0] > -np.inf and not self._whole:

@@ -26,15 +26,15 @@ class Lacking:
     """The unknown figures by row and reason."""
 
     def __init__(self) -> None:
-        self._found: dict[str, dict[str, list[str]]] = {}  # reason -> heading -> rows
+        self._headings: dict[str, dict[str, list[str]]] = {}  # reason -> heading -> rows
 
     def add(self, why: str, heading: str, name: str) -> None:
-        self._found.setdefault(why, {}).setdefault(heading, []).append(name)
+        self._headings.setdefault(why, {}).setdefault(heading, []).append(name)
 
     def lines(self) -> list[str]:
         """ "no W, µJ per I/O: the reason (fill and 2 more)"."""
         out = []
-        for why, headings in self._found.items():
+        for why, headings in self._headings.items():
             alike: dict[tuple[str, ...], list[str]] = {}
             for heading, names in headings.items():
                 alike.setdefault(tuple(names), []).append(heading)

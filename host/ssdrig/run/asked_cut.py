@@ -44,7 +44,7 @@ class AskedCut:
     """arm() and ask() are called by the thread of control.sock, all else by the one that executes the steps."""
 
     def __init__(self, bench: Bench, book: Journal, rig: Rig, stop: Stop):
-        self._here, self._book, self._rig, self._stop = bench, book, rig, stop
+        self._bench, self._book, self._rig, self._stop = bench, book, rig, stop
         self._lock = threading.Lock()  # guards the next five
         self._step: str | None = None
         self._why_not: str | None = NO_STEP
@@ -170,7 +170,7 @@ class AskedCut:
 
     def _back(self) -> float:
         """The drive answers: how long after its power was back, s. Raises DriveError."""
-        target, outcome = self._here.target, self._outcome
+        target, outcome = self._bench.target, self._outcome
         assert target is not None and outcome is not None
         target.away()
         began = time.monotonic()
@@ -178,7 +178,7 @@ class AskedCut:
             while True:
                 try:
                     target.back()
-                    if self._here.read_blocks([0])[0] is None:
+                    if self._bench.read_blocks([0])[0] is None:
                         raise DriveError("a drive that reads", "an error of its first block", "see dmesg")
                     break
                 except ExchangedDrive:

@@ -126,7 +126,7 @@ class Live:
     def __init__(
         self, bench: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool, course: Course
     ):
-        self._here, self._book, self._rig, self._show, self._jsonl = bench, book, rig, show, jsonl
+        self._bench, self._book, self._rig, self._show, self._jsonl = bench, book, rig, show, jsonl
         self._course = course
         self.dilation = self._k = bench.drive["time_dilation"]
         self._polls = 0
@@ -342,7 +342,7 @@ class Live:
         if before and time.monotonic_ns() - before["t_ns"] < HOST_INTERVAL_S * SECOND_NS:
             return
         since = ((before or {}).get("pace") or {}).get("next", witness.NOW)
-        self._host = after = self._here.witness(since)
+        self._host = after = self._bench.witness(since)
         power: dict = {"energy_J": energies} if (energies := self._energies.since()) else {}
         if self.bmc and (watts := self.bmc.since()) is not None:
             power["bmc_W"] = watts
@@ -435,7 +435,7 @@ class Live:
         number, began_s = self._polls, time.monotonic()
         self._book.event("smart.start", n=number, reason=reason)
         try:
-            document = self._here.poll(self._first_document if reason in UNDER_LOAD else None)
+            document = self._bench.poll(self._first_document if reason in UNDER_LOAD else None)
         except (SsdrigError, OSError) as error:
             self._book.event("smart.end", n=number, reason=reason, ok=False, why=str(error))
             return None

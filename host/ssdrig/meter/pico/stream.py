@@ -158,7 +158,7 @@ class Rig:
         self._recent: deque[tuple[float, bytes]] = deque()
         self._recent_s = RECENT_S
         self._switched_until = 0.0  # until then the last second holds a cut of our own, or power that comes back
-        self._said = self._odd = ""  # the latest of the board's own words; the defect of a whole frame
+        self._last_log = self._odd = ""  # the latest of the board's own words; the defect of a whole frame
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
     # ---- what a run calls
@@ -444,7 +444,7 @@ class Rig:
         elif kind == wire.HELLO:
             self._greeted(answer, now)
         elif kind == wire.LOG:
-            self._said = body.decode(errors="replace")
+            self._last_log = body.decode(errors="replace")
         elif kind == wire.TRIP:
             self._book.event("rig.trip", **(seen := trip.read(body)))
             self.failure = self.failure or trip.error(seen)
@@ -570,7 +570,7 @@ class Rig:
                 if self._over(begun, board_begun_us, timeout_s):
                     none = f"bytes that are no frames, such as {self._line.rest[-40:]!r}"
                     seen = self._odd or (none if self._counts["damaged"] or self._line.rest else "nothing")
-                    seen += f', and the board says "{self._said}"' if self._said else ""
+                    seen += f', and the board says "{self._last_log}"' if self._last_log else ""
                     if self._hello:
                         counts = f"{self._counts['pongs']} pongs, {self._counts['samples']} samples"
                         seen = f"a greeting of boot {self._hello['boot']}, {counts}"

@@ -54,7 +54,7 @@ class Running:
     def __init__(self, folder: Path):
         self.path = Path(folder) / "out.json"
         self._at = 0
-        self._told = fiotext.totals(None)
+        self._reported = fiotext.totals(None)
 
     def seconds(self) -> list[Second]:
         """Those that have come since the last call."""
@@ -77,13 +77,13 @@ class Running:
             return None
         if not fiotext.is_sound(document):
             return None
-        now, before = fiotext.totals(document), self._told
+        now, before = fiotext.totals(document), self._reported
         span_ms, ios = now["runtime_ms"] - before["runtime_ms"], now["ios"] - before["ios"]
         moved, waited_ns = now["bytes"] - before["bytes"], now["lat_sum_ns"] - before["lat_sum_ns"]
         t_ns = int(document["t_ns"]) - span_ms * 1_000_000
         if span_ms < LEAST_MS or min(ios, moved, t_ns) < 0:
             return None
-        self._told = now
+        self._reported = now
         lat_ns = round(waited_ns / ios) if ios and waited_ns > 0 else None
         return Second(t_ns, round(1000 * ios / span_ms), round(1000 * moved / span_ms), lat_ns)
 

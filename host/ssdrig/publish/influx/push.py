@@ -243,14 +243,14 @@ class _Tell:
     def __init__(self, show: Progress, sender: influx.Sender):
         self._show, self._sender = show, sender
         self._first, self._total, self._bytes = sender.done, 0, -1
-        self._began = self._told = time.monotonic()
+        self._began = self._reported = time.monotonic()
 
     def progress(self) -> None:
         now = time.monotonic()
         sent = self._sender.done - self._first
-        if now - self._told < TELL_S or not sent:
+        if now - self._reported < TELL_S or not sent:
             return
-        self._told = now
+        self._reported = now
         size = self._sender.points.stat().st_size
         if size != self._bytes:  # of a run that goes on
             self._bytes, self._total = size, sent + self._sender.pending()

@@ -36,7 +36,7 @@ class Place:
     def writing(self, name: str) -> Iterator[Any]:
         """A file to write to, which is there under its name when the block ends without an exception. Raises
         JournalError."""
-        with self._told():
+        with self._journal_errors():
             if self.is_local:
                 path = Path(self.path(name))
                 owner.new(path)
@@ -72,7 +72,7 @@ class Place:
         """The files below a folder, sorted; [] if empty. Raises JournalError."""
         from pyarrow import fs
 
-        with self._told():
+        with self._journal_errors():
             status = self.filesystem.get_file_info(
                 fs.FileSelector(self.path(folder), allow_not_found=True, recursive=True)
             )
@@ -84,25 +84,25 @@ class Place:
         """Bytes of files; None for anything but a file. Raises JournalError."""
         from pyarrow import fs
 
-        with self._told():
+        with self._journal_errors():
             infos = self.filesystem.get_file_info([self.path(name) for name in names])
         return [info.size if info.type == fs.FileType.File else None for info in infos]
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None if absent. Raises JournalError."""
         try:
-            with self._told(FileNotFoundError), self.filesystem.open_input_file(self.path(name)) as f:
+            with self._journal_errors(FileNotFoundError), self.filesystem.open_input_file(self.path(name)) as f:
                 return f.read()
         except FileNotFoundError:
             return None
 
     def remove(self, name: str) -> None:
         """Does nothing if it is absent. Raises JournalError."""
-        with contextlib.suppress(FileNotFoundError), self._told(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), self._journal_errors(FileNotFoundError):
             self.filesystem.delete_file(self.path(name))
 
     @contextlib.contextmanager
-    def _told(self, *but: type[OSError]) -> Iterator[None]:
+    def _journal_errors(self, *but: type[OSError]) -> Iterator[None]:
         try:
             yield
         except but:

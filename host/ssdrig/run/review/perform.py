@@ -152,7 +152,7 @@ class Carrying:
     def _whole(self, item: Item, after_s: tuple[float, float]) -> tuple[Path, dict]:
         prepared = item.prepared
         assert prepared
-        count = history.may_leave_out(self._found(), prepared.acts, prepared.plan)
+        count = history.may_leave_out(self._left_by_last(), prepared.acts, prepared.plan)
         if count:
             saves = ", ".join(dict.fromkeys(act.path for act in prepared.acts[:count] if not act.not_run))
             self.show.say(f"{item.name}: {saves} left out, the drive is as {self.by} has left it")
@@ -205,7 +205,7 @@ class Carrying:
         }
         return history.left(story.acts, not_steady).at_the_end()
 
-    def _found(self) -> Left:
+    def _left_by_last(self) -> Left:
         """The part of its state still valid: no rest, and nothing else has written meanwhile."""
         folder = self.review.folder / self.by
         rested_s = (time.monotonic_ns() - self.since_ns) / 1e9 / self.bench.drive["time_dilation"]

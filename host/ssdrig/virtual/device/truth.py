@@ -53,9 +53,9 @@ class TruthFolder:
         self.energy.write(HEADER.pack(MAGIC, device.t0_ns, device.dilation, STEP_NS))
         self._counted_ns = 0
         self.count(device.t0_ns)
-        self._found(device.drive)
+        self._write_unreadable(device.drive)
 
-    def _found(self, drive) -> None:
+    def _write_unreadable(self, drive) -> None:
         retries, retention = self.folder / "retries.bin", self.folder / "retention.json"
         if not drive.unreadable and not drive.blk[:, ftl.AGE].any():
             retries.unlink(missing_ok=True)
