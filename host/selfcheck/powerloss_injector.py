@@ -50,13 +50,13 @@ def _observable(of: "Tried") -> bool:
 
 
 def _is_found(of: "Tried") -> bool:
-    return of.exit_code in ((11, 12) if of.events else (11,)) and bool(of.compared.found or of.events)
+    return of.exit_code in ((11, 12) if of.events else (11,)) and bool(of.compared.matched or of.events)
 
 
 def _of_fault(of: "list[Tried]") -> Figure:
     """The share of cuts whose damage was found at that cut, or in an interval that has it; of a fault of the drive as a
     whole, of the campaigns that found it."""
-    bad, matched = (sum(getattr(campaign.compared, name) for campaign in of) for name in ("bad", "found"))
+    bad, matched = (sum(getattr(campaign.compared, name) for campaign in of) for name in ("bad", "matched"))
     name = f"{of[0].fault}: {sum(campaign.exercised for campaign in of)} times"
     if bad:
         return at_least(f"{name}, {matched} of {bad} cuts found", 100 * matched / bad, "%", AT_ITS_CUT)

@@ -6,9 +6,9 @@ import pytest
 from ssdrig.drive.smart import ata_counters as ata
 from ssdrig.drive.smart import ata_readings
 from ssdrig.drive.smart.ata_counters import Life, settle
-from ssdrig.drive.smart.ata_readings import Found
+from ssdrig.drive.smart.ata_readings import Reading
 
-TLC, SLC, ALL = Found(100, 10, "t"), Found(50, 5, "s"), Found(200, 1, "n")
+TLC, SLC, ALL = Reading(100, 10, "t"), Reading(50, 5, "s"), Reading(200, 1, "n")
 NAND = ("nand_written_bytes", "nand_written_unit_bytes", "nand_written_source", "nand_written_tlc_bytes")
 
 
@@ -40,7 +40,7 @@ def test_nand_bytes_of_a_drive_with_a_cache(found, got, words):
 
 def test_of_equal_units_the_statistics_go_before_all_but_the_first_row_of_the_table():
     for rank, source in ((0, "attribute 241"), (1, ata_readings.STATISTICS_SOURCE)):
-        readings = [Found(10**12, 512, "attribute 241", rank), Found(10**12, 512, ata_readings.STATISTICS_SOURCE)]
+        readings = [Reading(10**12, 512, "attribute 241", rank), Reading(10**12, 512, ata_readings.STATISTICS_SOURCE)]
         out, _ = bytes_of(host_written=readings)
         assert out["host_written_source"] == source
         assert ("host_written_wrap_bytes" in out) == (source == ata_readings.STATISTICS_SOURCE)
@@ -48,13 +48,13 @@ def test_of_equal_units_the_statistics_go_before_all_but_the_first_row_of_the_ta
 
 def test_bytes_that_cannot_be_are_left_out():
     """SATA carries 54 TB in 25 h, and not a sector more."""
-    good, bad = Found(54 * 10**12, 512, "a"), Found(54 * 10**12 + 512, 1, "b")
+    good, bad = Reading(54 * 10**12, 512, "a"), Reading(54 * 10**12 + 512, 1, "b")
     for role in ("host_written", "host_read"):
         out, unknown = bytes_of(hours=24, **{role: [bad, good]})
         assert out[f"{role}_bytes"] == 54 * 10**12 and len(unknown) == 1 and " b gives 54.0 TB, more" in unknown[0]
-    out, unknown = bytes_of(hours=1000, host_written=[Found(9_999_999, 1, "a")], host_read=[Found(5, 1, "b")])
+    out, unknown = bytes_of(hours=1000, host_written=[Reading(9_999_999, 1, "a")], host_read=[Reading(5, 1, "b")])
     assert "host_written_bytes" not in out and "host_read_bytes" not in out and len(unknown) == 2
-    out, _ = bytes_of(hours=1000, host_read=[Found(5, 1, ata_readings.STATISTICS_SOURCE)])
+    out, _ = bytes_of(hours=1000, host_read=[Reading(5, 1, ata_readings.STATISTICS_SOURCE)])
     assert out["host_read_bytes"] == 5  # a standard's unit: the drive read next to nothing
 
 
@@ -132,8 +132,8 @@ def test_a_calibrated_unit_replaces_the_one_that_is_not_known_and_nothing_else()
 
     found, missing, units = settled({"units": {"ata:241": 1000}})
     assert [(unit["unit_bytes"], unit["evidence"]) for unit in units] == [(1000, "calibration")]
-    assert found["host_written"] == [Found(7000, 1000, "attribute 241, calibrated (1000 B)", 0)] and missing == []
-    assert found["pe_mean"] == [Found(7, 1, "attribute 241, calibrated", 5)]
+    assert found["host_written"] == [Reading(7000, 1000, "attribute 241, calibrated (1000 B)", 0)] and missing == []
+    assert found["pe_mean"] == [Reading(7, 1, "attribute 241, calibrated", 5)]
     found, missing, units = settled({})
     assert list(found) == ["pe_mean"] and missing == [("host_written", "attribute 241 x counts 7 of an unknown unit")]
 

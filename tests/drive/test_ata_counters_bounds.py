@@ -4,7 +4,7 @@ import pytest
 
 from ssdrig.drive.smart import ata_counters as ata
 from ssdrig.drive.smart import ata_readings
-from ssdrig.drive.smart.ata_readings import Found
+from ssdrig.drive.smart.ata_readings import Reading
 
 
 def value(how, raw=None, normalised=None, role="pe_mean", string=None) -> tuple:
@@ -143,13 +143,13 @@ def test_error_of_a_reading(role, how, error):
 
 def finest(*readings) -> tuple:
     unknown: list[str] = []
-    return ata._finest([Found(*r) for r in readings], "x", unknown), len(unknown)
+    return ata._finest([Reading(*r) for r in readings], "x", unknown), len(unknown)
 
 
 def test_the_finest_reading():
     one, other = (1000, 10, "a", 0), (1000, 20, "b", 0)
     assert finest() == (None, 0)
-    assert finest(one, other)[0] == finest(other, one)[0] == Found(*one)
+    assert finest(one, other)[0] == finest(other, one)[0] == Reading(*one)
     assert finest((1000, 10, "a", 2), (1000, 10, "b", 1))[0].source == "b"
     for last in (950_000 - 2, 950_000 - 3):  # 5 % and two units
         got, words = finest((1_000_000, 0, "a", 0), (last, 1, "b", 0))
@@ -185,7 +185,7 @@ TURN = 2**32 * 512
 )
 def test_statistics_that_wrapped(statistics, other, error, used):
     unknown: list[str] = []
-    readings = [Found(other, error, "attribute 241"), Found(statistics, 512, ata_readings.STATISTICS_SOURCE)]
+    readings = [Reading(other, error, "attribute 241"), Reading(statistics, 512, ata_readings.STATISTICS_SOURCE)]
     left = ata._without_wrapped(readings, "x", unknown)
     assert (left, len(unknown)) == (readings, 0) if used else (left, len(unknown)) == (readings[:1], 1)
     assert ata._without_wrapped(readings[:1], "x", []) == readings[:1]
@@ -193,7 +193,7 @@ def test_statistics_that_wrapped(statistics, other, error, used):
 
 def cycles(**found) -> tuple[dict, list[str]]:
     out, unknown = {"sources": {}}, []
-    ata._cycles(out, {role: [Found(*r) for r in readings] for role, readings in found.items()}, unknown)
+    ata._cycles(out, {role: [Reading(*r) for r in readings] for role, readings in found.items()}, unknown)
     return out, unknown
 
 
@@ -218,11 +218,11 @@ def test_cycles():
 
 def percent(smartctl=None, own=None, said=(), **found) -> tuple[dict, list[str]]:
     out, unknown = {"sources": {}}, list(said)
-    readings = {role: [Found(*r) for r in given] for role, given in found.items()}
+    readings = {role: [Reading(*r) for r in given] for role, given in found.items()}
     ata._percent(
         out,
         readings,
-        {"percentage_used": Found(own, 1, "device statistics")} if own is not None else {},
+        {"percentage_used": Reading(own, 1, "device statistics")} if own is not None else {},
         smartctl or {},
         unknown,
     )
@@ -280,12 +280,12 @@ def test_spare_of_an_attribute_goes_with_its_own_threshold(thresholds, got):
 
 def test_pages():
     out: dict = {"sources": {}}
-    ata._pages(out, {"host_pages": [Found(9, 0, "x", 1), Found(5, 0, "a", 0)], "ftl_pages": [Found(7, 0, "b")]})
+    ata._pages(out, {"host_pages": [Reading(9, 0, "x", 1), Reading(5, 0, "a", 0)], "ftl_pages": [Reading(7, 0, "b")]})
     assert (out["host_program_pages"], out["nand_program_pages"]) == (5, 12)
     assert out["sources"]["nand_program_pages"] == {"source": "a + b", "error": 0}
     for role in ("host_pages", "ftl_pages"):
         out = {"sources": {}}
-        ata._pages(out, {role: [Found(5, 0, "a")]})
+        ata._pages(out, {role: [Reading(5, 0, "a")]})
         assert out == {"sources": {}}
 
 

@@ -5,7 +5,7 @@ from ata_documents import GIB, MIB, drive, snap
 
 from ssdrig.drive.smart import ata_counters, ata_table, counters
 from ssdrig.drive.smart.ata_counters import UNITS, Life
-from ssdrig.drive.smart.ata_readings import STATISTICS_SOURCE, Counter, Found
+from ssdrig.drive.smart.ata_readings import STATISTICS_SOURCE, Counter, Reading
 
 GB = 10**9
 PHISON, HYNIX = "Phison Driven SSDs", "SK hynix SATA SSDs"
@@ -35,9 +35,9 @@ def test_reads_take_the_unit_that_the_statistics_of_the_writes_name():
 
 def test_too_few_counts_prove_no_other_unit():
     """16 counts of GiB and 17 of GB are the same within one count."""
-    statistics = Found(16 * GIB, 512, STATISTICS_SOURCE)
+    statistics = Reading(16 * GIB, 512, STATISTICS_SOURCE)
     assert ata_counters.unit_of_statistics(Counter(17, (), "a", "n", 0), statistics) is None
-    statistics = Found(1600 * GIB, 512, STATISTICS_SOURCE)
+    statistics = Reading(1600 * GIB, 512, STATISTICS_SOURCE)
     assert ata_counters.unit_of_statistics(Counter(1718, (), "a", "n", 0), statistics) == GB
 
 

@@ -6,7 +6,7 @@ from ata_documents import GIB, MIB, drive, snap
 from smart_truths import nvme, said
 
 from ssdrig.drive.smart import ata_counters, counters
-from ssdrig.drive.smart.ata_readings import STATISTICS_SOURCE, Counter, Found
+from ssdrig.drive.smart.ata_readings import STATISTICS_SOURCE, Counter, Reading
 
 TURN = 2**32  # sectors after which a 32-bit statistic begins again at 0
 LBAS = ("Total_LBAs_Written", "Total_LBAs_Read")
@@ -39,13 +39,13 @@ def test_unlisted_drive_whose_statistics_wrapped(model, firmware, capacity, raw,
 def test_unit_through_turns_of_the_statistics(unit, turns):
     raw = (turns * TURN * 512 + 300 * GIB) // unit
     for within in (0, unit // 2 // 512 * 512, (unit - 512) // 512 * 512):
-        statistics = Found((raw * unit + within) // 512 % TURN * 512, 512, STATISTICS_SOURCE)
+        statistics = Reading((raw * unit + within) // 512 % TURN * 512, 512, STATISTICS_SOURCE)
         assert ata_counters.unit_of_statistics(Counter(raw, (), "attribute 241", "n", 0), statistics) == unit
 
 
 def test_counter_that_fits_no_turn_has_no_unit():
     raw = (3 * TURN * 512 + 300 * GIB) // (32 * MIB)
-    statistics = Found(raw * 32 * MIB % (TURN * 512) + 5 * GIB, 512, STATISTICS_SOURCE)
+    statistics = Reading(raw * 32 * MIB % (TURN * 512) + 5 * GIB, 512, STATISTICS_SOURCE)
     assert ata_counters.unit_of_statistics(Counter(raw, (), "attribute 241", "n", 0), statistics) is None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ssdrig.powerloss import boot, health
 from ssdrig.powerloss.findings import BY_NAME, CLASSES, OF_DRIVE
-from ssdrig.powerloss.health import Said, State
+from ssdrig.powerloss.health import State, Symptom
 
 WELL = State(
     2.0,
@@ -107,7 +107,7 @@ def test_capacitors_that_lose_a_little_at_each_cut_are_found_and_ones_that_scatt
 
 def test_a_finding_says_what_was_seen():
     said = health.judge(WELL, CUT._replace(capacity_bytes=8 << 20))
-    assert said == [Said("CAPACITY", "capacity_bytes 1000000000000 is now 8388608")] and said[0].certain
+    assert said == [Symptom("CAPACITY", "capacity_bytes 1000000000000 is now 8388608")] and said[0].certain
     assert not health.judge(WELL, State(None))[0].certain
 
 

@@ -53,7 +53,7 @@ def snapshots(t_ns, energy_J, reported_s, says) -> list[dict]:
 
 
 def a_run(seed: int, says: float, length_s: int = 120, every_s: float = 10.0, changing: float = 0.1, error_ns=0.0):
-    """(run, Found) of a load whose power wanders, in steps of 10 ms."""
+    """(run, Comparison) of a load whose power wanders, in steps of 10 ms."""
     rng = np.random.default_rng(seed)
     n = (length_s + 10) * S // STEP_NS
     level = rng.uniform(0.6, 6.0)

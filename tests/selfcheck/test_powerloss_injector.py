@@ -44,7 +44,7 @@ def test_an_honest_drive_under_the_legal_adversary_is_not_accused(tmp_path, mode
 def test_damage_that_was_read_is_found_at_its_cut(tmp_path, fault):
     drive, found = run(tmp_path, fault, controls=0)
     of = compared(drive, found)
-    assert of.false == of.wrong == of.missed == 0 and of.found == of.bad > 0
+    assert of.false == of.wrong == of.missed == 0 and of.matched == of.bad > 0
     assert found.tally.outcome(tmp_path).exit_code == 11
     assert found.tally.failing.least <= sum(bool(pages) for pages in drive.truth.values())
     assert found.tally.failing.most >= of.bad
@@ -56,7 +56,7 @@ def test_what_studies_saw_drives_do_is_found_where_it_was_read(tmp_path, fault):
     drive, found = run(tmp_path, fault, 9)
     of = compared(drive, found)
     assert drive.exercised > 0 and of.false == of.wrong == 0
-    assert of.found == of.bad > 0 and found.tally.outcome(tmp_path).exit_code == 11
+    assert of.matched == of.bad > 0 and found.tally.outcome(tmp_path).exit_code == 11
 
 
 @pytest.mark.slow
@@ -83,8 +83,8 @@ OF_STREAM = {
 def test_each_mix_finds_what_the_usual_one_does_not(tmp_path, fault):
     for name, found in ((OF_MIX[fault], True), (cut_mixes.USUAL, False)):
         drive, of = run(tmp_path, fault, 4, controls=0, weights={name: 1})
-        assert (compared(drive, of).found > 0) is found and compared(drive, of).false == 0
-        assert compared(drive, of).found == compared(drive, of).bad
+        assert (compared(drive, of).matched > 0) is found and compared(drive, of).false == 0
+        assert compared(drive, of).matched == compared(drive, of).bad
 
 
 @pytest.mark.slow
@@ -94,15 +94,17 @@ def test_each_stream_finds_what_the_others_do_not(tmp_path, fault):
         shares = {name: 0 if name in left_out else share for name, share in cut_mixes.SHARES.items()}
         drive, of = run(tmp_path, fault, 5, controls=0, shares=shares)
         assert (drive.exercised > 0) is (not left_out) and compared(drive, of).false == 0
-        assert compared(drive, of).found == compared(drive, of).bad and (compared(drive, of).bad > 0) is (not left_out)
+        assert compared(drive, of).matched == compared(drive, of).bad and (compared(drive, of).bad > 0) is (
+            not left_out
+        )
 
 
 @pytest.mark.slow
 def test_a_flush_that_covers_its_own_queue_alone_is_found_by_several_queues(tmp_path):
     for queues, shows in ((4, True), (1, False)):
         drive, of = run(tmp_path, "flush_own_queue", 4, controls=0, queues=queues)
-        assert bool(drive.exercised) is (compared(drive, of).found > 0) is shows and compared(drive, of).false == 0
-        assert compared(drive, of).found == compared(drive, of).bad
+        assert bool(drive.exercised) is (compared(drive, of).matched > 0) is shows and compared(drive, of).false == 0
+        assert compared(drive, of).matched == compared(drive, of).bad
 
 
 @pytest.mark.slow
@@ -110,7 +112,7 @@ def test_a_flush_that_covers_its_own_queue_alone_is_found_by_several_queues(tmp_
 def test_a_dip_that_is_no_reset_shows_what_no_cut_does_and_accuses_no_honest_drive(tmp_path, fault, glitches):
     drive, of = run(tmp_path, fault, 8, controls=0, shapes={"command": 1, model_campaign.GLITCH: glitches})
     exercised = bool(fault and glitches)
-    assert bool(drive.exercised) is (compared(drive, of).found > 0) is exercised
+    assert bool(drive.exercised) is (compared(drive, of).matched > 0) is exercised
     assert compared(drive, of).false == compared(drive, of).wrong == 0
     assert of.tally.suspicious == 0 and (of.tally.outcome(tmp_path) is not None) is exercised
     dips = exposure.total(of.sessions).get("dips", {"n": 0})["n"]
@@ -134,8 +136,8 @@ def test_a_lie_of_the_first_flush_since_power_returned_is_found_behind_a_cut_wit
     """Elsewhere the FLUSH after the reading is the first, and covers nothing."""
     for aims, shows in (({"random": 1, "again": 1}, True), ({"random": 1}, False)):
         drive, of = run(tmp_path, "lie_first_after_on", 8, controls=0, aims=aims)
-        assert drive.exercised == 1 + compared(drive, of).found  # of the fill
-        assert compared(drive, of).found == compared(drive, of).bad == 2 * shows and compared(drive, of).false == 0
+        assert drive.exercised == 1 + compared(drive, of).matched  # of the fill
+        assert compared(drive, of).matched == compared(drive, of).bad == 2 * shows and compared(drive, of).false == 0
 
 
 @pytest.mark.slow

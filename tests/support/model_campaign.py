@@ -51,7 +51,7 @@ SETTLE_NS = 2_000_000_000
 CANARIES = 64
 
 
-class Found(NamedTuple):
+class Tested(NamedTuple):
     """`sessions`: records; `accused`: {session: {block: first session that may have done it}}; `cut_of`: {number of the
     cut, as the drive counts: session}."""
 
@@ -82,7 +82,7 @@ def campaign(
     longer: int = 1,
     queues: int = PLAN["queues"],
     shapes: Mapping[str, int] = SHAPES,
-) -> Found:
+) -> Tested:
     """So many cuts at random times, with control sessions between them. `whole`: which sessions read all of the window;
     None: as a campaign does. `weights`: of mixes; `shares`: of streams; `aims`: "random" and "again"; `longer`: times
     as long a session; `queues`: by which commands come in turn; `shapes`: "command", a
@@ -92,7 +92,7 @@ def campaign(
     fill.fill(link, places, RUN)
     contents = Contents(places, verdict.known(places.base_blocks, fill.SEQ))
     plan = cut_schedule.cuts(seed, cuts, controls, aims, shapes, False)
-    found = Found([], {}, {}, Tally(), 0)
+    found = Tested([], {}, {}, Tally(), 0)
     before, next_seq, felt, commands = State(0.0, capacity_bytes=link.size_bytes), 1, False, 0
     for n, cut in enumerate(plan):
         path = folder / "history.bin"
@@ -166,14 +166,14 @@ def _lived(link: ModelLink, writer: Writer, book: History, cut: cut_schedule.Cut
     return lived
 
 
-def _judge(cut, lived, blocks, link, held, before, after, found: Found, felt, limit_s) -> judging.Judged:
+def _judge(cut, lived, blocks, link, held, before, after, found: Tested, felt, limit_s) -> judging.Judged:
     usual_s, last = health.usual_s(found.tally.ready_s), found.tally.last_cut
     none = lambda lba: None
     how = before, after, usual_s, None, none, found.tally.before(cut.number), limit_s, felt, last
     return judging.judge(cut, lived, blocks, link.t_ns + 1, held, True, *how)
 
 
-def _add(found: Found, cut: cut_schedule.Cut, judged: judging.Judged, blocks: verdict.Blocks) -> None:
+def _add(found: Tested, cut: cut_schedule.Cut, judged: judging.Judged, blocks: verdict.Blocks) -> None:
     found.tally.add(judged.record)
     found.sessions.append(judged.record)
     since = verdict.since(blocks, judged.verdict, cut.number)
@@ -194,10 +194,10 @@ class Compared(NamedTuple):
     wrong: int
     missed: int
     bad: int
-    found: int
+    matched: int
 
 
-def compared(drive: Drive, found: Found) -> Compared:
+def compared(drive: Drive, found: Tested) -> Compared:
     """With the drive's truth: each accused block must have been damaged, in the interval that is given."""
     damaged: dict[int, list[float]] = {}  # block -> cuts that damaged it
     for cut, pages in drive.truth.items():
@@ -216,7 +216,7 @@ def compared(drive: Drive, found: Found) -> Compared:
     return Compared(false, right, wrong, len(shown - known), len(bad), len({cut for _, cut in known} & bad))
 
 
-def _sessions(cut: float, found: Found) -> tuple[int, int]:
+def _sessions(cut: float, found: Tested) -> tuple[int, int]:
     """The first and the last session in which the damage of a cut, or of the time behind it, may have been done: a
     session reads with its power on, too."""
     return found.cut_of.get(int(cut), 0 if cut < 1 else NEVER), found.cut_of.get(math.ceil(cut), NEVER)

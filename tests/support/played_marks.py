@@ -183,7 +183,7 @@ def scene(seed: int) -> Scene:
     return Scene(made, [first, last], clock, drift_ppm, rate, quiet)
 
 
-def errors_ns(found: sync.Found, clock: Clock, host_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def errors_ns(found: sync.Match, clock: Clock, host_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(error, bound) at these host times, of what the found clock makes of the instrument's."""
     own_ns, knots = clock.own(host_ns), np.array(found.knots, np.int64)
     base, offset = knots[0, 0], knots[:, 1] - knots[:, 0]

@@ -40,10 +40,10 @@ def test_the_verdicts_are_those_of_the_rig(monkeypatch, switch, fault):
     by_switch(monkeypatch, BOUNDS_NS[switch])
     found = tried(fault, CUTS, 1)
     assert found.compared.false == 0 and found.compared.wrong == 0
-    assert (found.exit_code, found.compared.bad, found.compared.found) == (
+    assert (found.exit_code, found.compared.bad, found.compared.matched) == (
         of_rig.exit_code,
         of_rig.compared.bad,
-        of_rig.compared.found,
+        of_rig.compared.matched,
     )
     if fault == HONEST:
         assert found.exit_code == 0 and not found.compared.right and found.names == of_rig.names

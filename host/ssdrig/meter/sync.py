@@ -63,7 +63,7 @@ class Mark(NamedTuple):
     rises: tuple[tuple[int, int], ...]
 
 
-class Found(NamedTuple):
+class Match(NamedTuple):
     """`knots`: of the recording's clock. `offset_ns`: host time less the recording's at the first mark; `drift_ppm`:
     how much faster the recording's clock runs, known to `drift_error_ppm`; `bound_ns`: the largest between the marks;
     `correlation`: the lower one of the two marks."""
@@ -104,7 +104,7 @@ def marks(events: Sequence[Mapping], lag_ns: int = 0) -> list[Mark]:
     return marks_of_run
 
 
-def find(recording: Recording, wanted: Sequence[Mark]) -> Found:
+def find(recording: Recording, wanted: Sequence[Mark]) -> Match:
     """The clock of a recording by the first and the last mark of its run.
 
     Raises UsageError where they are not in it."""
@@ -135,7 +135,7 @@ def find(recording: Recording, wanted: Sequence[Mark]) -> Found:
         knots.append(Knot(host - offset, host, round(bound)))
         most = max(most, round(bound)) if not beyond_ns else most
     drift_ppm = -1e6 * (offset_z - offset_a) / span_ns
-    return Found(knots, round(offset_a), drift_ppm, 1e6 * (bound_a + bound_z) / span_ns, most, correlation)
+    return Match(knots, round(offset_a), drift_ppm, 1e6 * (bound_a + bound_z) / span_ns, most, correlation)
 
 
 def _on_grid(recording: Recording) -> tuple[np.ndarray, np.ndarray]:

@@ -52,7 +52,7 @@ class State(NamedTuple):
     identity_source: str | None = None
 
 
-class Said(NamedTuple):
+class Symptom(NamedTuple):
     """A finding on the drive: a name of findings.OF_DRIVE, and the observation."""
 
     name: str
@@ -110,30 +110,30 @@ def judge(
     limit_s: float | None = None,
     tries: int = 1,
     stalled_s: float = 0.0,
-) -> list[Said]:
+) -> list[Symptom]:
     """The findings on the drive `after`, compared with `before`, the last time that it was there. Meanwhile it lost
     its power `cycles` times, `unsafe` of them unannounced. `usual_s`: see usual_s(); `limit_s`: what the plan allows a
     drive to be ready, from power on to the first block read; `tries`: power cycles in which a missing drive was waited
     for; `stalled_s`: this part of after.ready_s may not be the drive's: see cycle.Lived."""
     if after.ready_s is None:
-        return [Said("DEAD" if tries >= DEAD_CYCLES else "MISSING", f"no answer in {tries} power cycles")]
+        return [Symptom("DEAD" if tries >= DEAD_CYCLES else "MISSING", f"no answer in {tries} power cycles")]
     out = _identity(before, after)
     if tries > 1:
-        out.append(Said("MISSING", f"no answer within {READY_S:g} s of power, until power cycle {tries}"))
+        out.append(Symptom("MISSING", f"no answer within {READY_S:g} s of power, until power cycle {tries}"))
     if after.writable is False:
-        out.append(Said("READ_ONLY", "it refuses writes"))
+        out.append(Symptom("READ_ONLY", "it refuses writes"))
     elif after.critical_warning is not None and after.critical_warning >> READ_ONLY_BIT & 1:
-        out.append(Said("READ_ONLY", "critical warning bit 3 is set"))
+        out.append(Symptom("READ_ONLY", "critical warning bit 3 is set"))
     own_s, words = after.ready_s - stalled_s, f"ready after {after.ready_s:.3g} s"
     if stalled_s >= LEAST_STALL_S:
         words = f"ready after {own_s:.3g} to {after.ready_s:.3g} s (this host may have taken the difference)"
     if limit_s is not None and own_s > limit_s:
-        out.append(Said("READY_TOO_LATE", f"{words}; the plan allows {limit_s:.3g} s"))
+        out.append(Symptom("READY_TOO_LATE", f"{words}; the plan allows {limit_s:.3g} s"))
         return out + _counters(before, after, unsafe, cycles)
     if limit_s is not None and after.ready_s > limit_s:
-        out.append(Said(UNSURE, f"{words}; the plan allows {limit_s:.3g} s"))
+        out.append(Symptom(UNSURE, f"{words}; the plan allows {limit_s:.3g} s"))
     if usual_s is not None and own_s > SLOW * usual_s:
-        out.append(Said("SLOW_READY", f"{words}; usually {usual_s:.3g} s"))
+        out.append(Symptom("SLOW_READY", f"{words}; usually {usual_s:.3g} s"))
     return out + _counters(before, after, unsafe, cycles)
 
 
@@ -149,13 +149,13 @@ def alive(starts: Sequence[bool | None]) -> str:
     return f"alive by its current in {drew} of {len(starts)} power cycles, not found by the host" if drew else ""
 
 
-def _identity(before: State, after: State) -> list[Said]:
+def _identity(before: State, after: State) -> list[Symptom]:
     fields = {"IDENTITY": ("model", "serial", "firmware", "block_bytes"), "CAPACITY": ("capacity_bytes",)}
     out = []
     for name, of in fields.items():
         changed = [name for name in of if _differ(before, after, name)]
         words = [f"{name} {getattr(before, name)!r} is now {getattr(after, name)!r}" for name in changed]
-        out += [Said(name, ", ".join(words))] if words else []
+        out += [Symptom(name, ", ".join(words))] if words else []
     return out
 
 
@@ -172,7 +172,7 @@ def _grown(before: State, after: State, field: str) -> int | None:
     return now - was
 
 
-def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Said]:
+def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Symptom]:
     asked = {"power_cycles": cycles, "unsafe_shutdowns": unsafe}
     grown = {name: _grown(before, after, name) or 0 for name in (*GROWING, "spare_percent", "capacitor_health")}
     back = [name for name, slack in GROWING.items() if grown[name] < -slack]
@@ -195,7 +195,7 @@ def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Sai
             + (f" after {asked[counter]}" if name == "SMART_MISCOUNT" else "")
             for counter in of
         ]
-        out += [Said(name, ", ".join(words))] if words else []
+        out += [Symptom(name, ", ".join(words))] if words else []
     return out
 
 
@@ -222,7 +222,7 @@ def slow_first(times: Sequence[tuple[int, float, float]]) -> list[int]:
     return [cut for cut, _, own_s in times[:LEAST_USUAL] if usual is not None and own_s > SLOW * usual]
 
 
-def capacitors(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Said | None:
+def capacitors(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Symptom | None:
     """Whether the energy that recharges the capacitors, after each cut, has fallen over a campaign: by its line
     (boot.health), by more than FALLEN and by more than SURE standard errors. None where it has not, or with fewer than
     LEAST cuts that show it."""
@@ -230,4 +230,4 @@ def capacitors(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Sa
     if state is None or 100 - state.percent[-1] <= max(100 * FALLEN, SURE * state.error_percent):
         return None
     words = f"by the energy that recharges them {state.percent[-1]:.0f} ± {state.error_percent:.1g} % is left"
-    return Said("PLP_DEGRADED", words)
+    return Symptom("PLP_DEGRADED", words)

@@ -16,7 +16,7 @@ from ssdrig.plan.kinds.cut_schedule import Cut
 from ssdrig.powerloss import aim, exposure, findings, health, picture, record, verdict
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.findings import CLASSES, NAMES
-from ssdrig.powerloss.health import Said
+from ssdrig.powerloss.health import Symptom
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, KINDS, NEVER, NOT_BLANK, WRITE, ZEROS
 from ssdrig.powerloss.promise import ACK, Promise
 from ssdrig.powerloss.promise import FLUSH as BY_FLUSH
@@ -301,7 +301,7 @@ def judge(
         away = (usual_s, limit_s) if outcome is not None else (None, None)
         reports = health.judge(before, after, unsafe, cycles, *away, lived.tries, lived.stalled_s)
         if len(refused) and after.writable is not False and not harness:
-            reports.append(Said("REFUSED", _words(refused)))
+            reports.append(Symptom("REFUSED", _words(refused)))
         if cut.control == cut_schedule.ANNOUNCED and _grown(before.unsafe_shutdowns, after.unsafe_shutdowns):
             harness = harness or "the cut was announced, yet the drive counts an unsafe shutdown"
     judged = not why_not and not harness

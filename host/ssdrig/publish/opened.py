@@ -185,7 +185,7 @@ class Run:
         return table.load(self.path)
 
     @functools.cached_property
-    def _figures_of_run(self) -> lake_rows.Found:
+    def _figures_of_run(self) -> lake_rows.RunFigures:
         return lake_rows.found_in(self._table, self._parts)
 
 

@@ -28,7 +28,7 @@ COVERAGE = 2.0
 NOTHING = "the drive does not report its own energy or power"
 
 
-class Found(NamedTuple):
+class Comparison(NamedTuple):
     """`ratio`: rig / drive; `error` of it; `of`: "power" or "energy", `readings` that it is made of. None: `why`."""
 
     ratio: float | None
@@ -84,24 +84,28 @@ def placed(data: RunData) -> dict:
     return {name: getattr(data, name) for name in names}
 
 
-def compare(data: RunData, begin_ns: int, end_ns: int, rig_percent: float | None) -> Found:
+def compare(data: RunData, begin_ns: int, end_ns: int, rig_percent: float | None) -> Comparison:
     """The comparison of the readings between two host times. rig_percent: the rig's expanded uncertainty."""
     if not len(data.own_t_ns):
-        return Found(None, why=NOTHING)
+        return Comparison(None, why=NOTHING)
     if rig_percent is None:
-        return Found(None, why="the uncertainty of the rig's power is not known")
+        return Comparison(None, why="the uncertainty of the rig's power is not known")
     inside = (data.own_t_ns >= begin_ns) & (data.own_t_ns <= end_ns)
     whole = inside & (data.own_t_ns >= begin_ns + round(2 * INTERVAL_S * SECOND_NS))
     estimates = [estimate for estimate in (_power(data, whole), _energy(data, inside)) if estimate]
     if not estimates:
-        return Found(None, why="no reading of the drive's own power in it, or no power samples around the readings")
+        return Comparison(
+            None, why="no reading of the drive's own power in it, or no power samples around the readings"
+        )
     best = min(estimates, key=lambda estimate: estimate[1])
     ratio, relative, of, readings = best
     percent = 100 * float(np.hypot(relative, rig_percent / 100))
     if percent > COARSEST_PERCENT:
         limit = f"its error would be {percent:.0f} %, over {COARSEST_PERCENT:.0f} %"
-        return Found(None, of=of, readings=readings, why=f"{limit}: too few readings, or power that changed too fast")
-    return Found(ratio, ratio * percent / 100, of, readings)
+        return Comparison(
+            None, of=of, readings=readings, why=f"{limit}: too few readings, or power that changed too fast"
+        )
+    return Comparison(ratio, ratio * percent / 100, of, readings)
 
 
 def _power(data: RunData, among: np.ndarray) -> tuple[float, float, str, int] | None:

@@ -40,8 +40,8 @@ const Cards = (() => {
   function best(ranked, rows) {
     const value = (row) => parseFloat(row.dataset.value), sign = ranked[0]?.dataset.better === "more" ? -1 : 1;
     const top = ranked.reduce((a, row) => (!a || sign * value(row) < sign * value(a) ? row : a), null);
-    const found = ranked.filter((row) => row === top || !differ(row, top, parseFloat(row.closest(".card").dataset.among)));
-    for (const row of rows) row.classList.toggle("best", found.length < ranked.length && found.includes(row));
+    const leaders = ranked.filter((row) => row === top || !differ(row, top, parseFloat(row.closest(".card").dataset.among)));
+    for (const row of rows) row.classList.toggle("best", leaders.length < ranked.length && leaders.includes(row));
   }
   // The order of a table of cards: that of the figure `key` (without it of the first card) for all columns, and of each
   // card's own where the cards stand apart.
@@ -50,7 +50,7 @@ const Cards = (() => {
     const place = (card) => {
       const rows = all("button.row", card), sign = rows.find((row) => row.dataset.better != null)?.dataset.better === "less" ? 1 : -1;
       const worth = (row) => [row.dataset.value === undefined, Boolean(apart(row)), sign * parseFloat(row.dataset.value ?? 0)];
-      rows.sort((a, b) => worth(a).reduce((found, x, i) => found || x - worth(b)[i], 0));
+      rows.sort((a, b) => worth(a).reduce((order, x, i) => order || x - worth(b)[i], 0));
       return new Map(rows.map((row, i) => [row.dataset.run, i]));
     };
     const order = by ? place(by) : new Map();
@@ -73,11 +73,11 @@ const Cards = (() => {
       if (!from || !["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"].includes(event.key)) return;
       event.preventDefault();
       event.stopPropagation();
-      const lie = can().map((el) => ({ el, box: el.getBoundingClientRect() })), here = from.getBoundingClientRect();
+      const lie = can().map((el) => ({ el, box: el.getBoundingClientRect() })), origin = from.getBoundingClientRect();
       const along = event.key === "ArrowLeft" || event.key === "ArrowRight", ahead = event.key === "ArrowRight" || event.key === "ArrowDown";
-      const middle = (box) => [(box.left + box.right) / 2, (box.top + box.bottom) / 2], [x, y] = middle(here);
+      const middle = (box) => [(box.left + box.right) / 2, (box.top + box.bottom) / 2], [x, y] = middle(origin);
       const far = ({ box }) => { const [a, b] = middle(box); return along ? [a - x, b - y] : [b - y, a - x]; };
-      const next = lie.filter((each) => each.el !== from && (ahead ? far(each)[0] > 1 : far(each)[0] < -1));
+      const next = lie.filter((bar) => bar.el !== from && (ahead ? far(bar)[0] > 1 : far(bar)[0] < -1));
       next.sort((a, b) => 4 * Math.abs(far(a)[1]) + Math.abs(far(a)[0]) - 4 * Math.abs(far(b)[1]) - Math.abs(far(b)[0]));
       const to = event.key === "Home" ? lie[0] : event.key === "End" ? lie.at(-1) : next[0];
       if (to) { stop(to.el); to.el.focus(); }
@@ -88,8 +88,8 @@ const Cards = (() => {
 
   // Elements that scroll take the keyboard focus; others do not.
   function reach(selector) {
-    const found = all(selector, document).map((el) => [el, el.scrollHeight > el.clientHeight || el.scrollWidth > el.clientWidth]); // all read, then all written: one layout
-    for (const [el, scrolls] of found) scrolls ? el.setAttribute("tabindex", "0") : el.removeAttribute("tabindex");
+    const boxes = all(selector, document).map((el) => [el, el.scrollHeight > el.clientHeight || el.scrollWidth > el.clientWidth]); // all read, then all written: one layout
+    for (const [el, scrolls] of boxes) scrolls ? el.setAttribute("tabindex", "0") : el.removeAttribute("tabindex");
   }
   return { show, sort, roving, reach };
 })();

@@ -31,21 +31,21 @@
       settings: JSON.stringify({ figure: title(el), page: document.title, marks: badges, runs: runs.length ? runs : all(".tested .about tr").map(text) }),
     };
   }
-  const kept = (el) => el.querySelector("svg.plot")?.dataset.csv;
+  const dataOf = (el) => el.querySelector("svg.plot")?.dataset.csv;
   function inflated(text) {
     const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
   }
   async function save(el, kind) {
     const file = `${name(el)}.${kind.toLowerCase()}`;
-    if (kind === "CSV" && kept(el)) return Export.save(file, await inflated(kept(el)), "text/csv");
+    if (kind === "CSV" && dataOf(el)) return Export.save(file, await inflated(dataOf(el)), "text/csv");
     if (kind === "CSV" || kind === "Table") return Export.save(`${name(el)}.csv`, csv(el.querySelector("table")), "text/csv");
     const what = labels(el), made = Export.framed(Export.ofPlate(el.querySelector("svg.plot")), what);
     if (kind === "SVG") return Export.save(file, made, "image/svg+xml");
     Export.save(file, await Export.png(made, { Title: what.title, Software: "ssdrig", Source: what.foot, Settings: what.settings }));
   }
   for (const el of all("main figure")) {
-    const kinds = [...(el.querySelector("svg.plot") ? ["PNG", "SVG"] : []), ...(kept(el) ? ["CSV"] : []), ...(el.querySelector("table") ? [kept(el) ? "Table" : "CSV"] : [])];
+    const kinds = [...(el.querySelector("svg.plot") ? ["PNG", "SVG"] : []), ...(dataOf(el) ? ["CSV"] : []), ...(el.querySelector("table") ? [dataOf(el) ? "Table" : "CSV"] : [])];
     if (!kinds.length || !el.querySelector("figcaption b")) continue;
     const bar = Object.assign(document.createElement("span"), { className: "tools" });
     bar.setAttribute("role", "toolbar");

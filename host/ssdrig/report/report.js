@@ -341,10 +341,10 @@ function report() {
     if (!on || shown.length <= SHEET_RUNS) return;
     const count = Math.ceil(shown.length / SHEET_RUNS), most = Math.ceil(shown.length / count);
     for (let at = count - 1; at >= 0; at--) {
-      const copy = table.cloneNode(true), here = shown.slice(at * most, (at + 1) * most);
+      const copy = table.cloneNode(true), columns = shown.slice(at * most, (at + 1) * most);
       copy.className = "scroll of-paper";
-      for (const cell of $$("[data-run]", copy)) if (!here.includes(+cell.dataset.run)) cell.remove();
-      for (const group of $$(".group", copy)) group.colSpan = here.length + 1;
+      for (const cell of $$("[data-run]", copy)) if (!columns.includes(+cell.dataset.run)) cell.remove();
+      for (const group of $$(".group", copy)) group.colSpan = columns.length + 1;
       table.after(copy);
     }
   }

@@ -8,7 +8,7 @@ const Samples = (() => {
   }
   // Array number `which` of n codes: low bytes, then high bytes.
   const codes = (bytes, n, which) => Uint16Array.from({ length: n }, (_, i) => bytes[2 * n * which + i] | (bytes[2 * n * which + n + i] << 8));
-  const watts = (found, { lo, step }) => Float64Array.from(found, (c) => (c === 65535 ? NaN : lo + c * step));
+  const watts = (codes, { lo, step }) => Float64Array.from(codes, (c) => (c === 65535 ? NaN : lo + c * step));
 
   // run.cells: {every, mean, min, max}, run.traces: [{words, t, P}].
   async function decode(run) {

@@ -51,7 +51,7 @@ class Witnesses(NamedTuple):
         )
 
 
-class Found(NamedTuple):
+class StoredManifest(NamedTuple):
     """The manifest of a drive, and the errors of its copies: {place: why}."""
 
     manifest: dict
@@ -218,7 +218,7 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def agreed(copies: Sequence[bytes | None], file: bytes | None = None) -> Found:
+def agreed(copies: Sequence[bytes | None], file: bytes | None = None) -> StoredManifest:
     """The manifest that the copies on a drive agree on. Raises ManifestRefused.
 
     file: the manifest of a run folder, used if no copy is left; otherwise it must be the same"""
@@ -243,7 +243,7 @@ def agreed(copies: Sequence[bytes | None], file: bytes | None = None) -> Found:
     if len({digest(manifest) for manifest in good}) > 1:
         seen = ", ".join(sorted({digest(manifest)[:SHOWN] for manifest in good}))
         raise ManifestRefused("copies of one manifest", f"different ones: {seen}", _DO)
-    return Found(good[0], damaged)
+    return StoredManifest(good[0], damaged)
 
 
 def witnesses(manifest: Mapping, copies: int, label_line: str | None, sealed: Sequence[str] | None) -> Witnesses:

@@ -207,7 +207,7 @@ def matched(items: list[Item], show: Progress) -> None:
     take(items, matched, show)
 
 
-def take(items: list[Item], matched: matching.Found, show: Progress) -> None:
+def take(items: list[Item], matched: matching.Matching, show: Progress) -> None:
     """Each drive gets the rig that was found to feed it."""
     for item in items:
         rig = matched.feeds.get(item.name)

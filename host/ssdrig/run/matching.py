@@ -27,7 +27,7 @@ class Named(NamedTuple):
     rig: str | None
 
 
-class Found(NamedTuple):
+class Matching(NamedTuple):
     """`feeds`: drive -> rig, as it was found. `moved`: drives whose rig is not the one that was given; `unseen`: drives
     that no rig shows."""
 
@@ -45,7 +45,7 @@ def connect_to(path: str) -> bursts.Connect:
     return lambda write: block.Direct(path, False)
 
 
-def found_by_ports(drives: Sequence[Named], ports: Sequence[str]) -> Found:
+def found_by_ports(drives: Sequence[Named], ports: Sequence[str]) -> Matching:
     """match(), with the rigs at these ports, which are listened to and do nothing else. Raises UsageError, RigError."""
     with contextlib.ExitStack() as stack:
         rigs: dict[str, Powers] = {}
@@ -61,13 +61,13 @@ def found_by_ports(drives: Sequence[Named], ports: Sequence[str]) -> Found:
         return match(drives, rigs)
 
 
-def match(drives: Sequence[Named], rigs: Mapping[str, Powers], source: random.Random | None = None) -> Found:
+def match(drives: Sequence[Named], rigs: Mapping[str, Powers], source: random.Random | None = None) -> Matching:
     """Which rig feeds which drive. Raises UsageError where what the last try leaves is not one rig for each drive."""
     source = source or random.SystemRandom()
     return matched_by(drives, list(rigs), lambda: _looks(drives, rigs, source))
 
 
-def matched_by(drives: Sequence[Named], ports: Sequence[str], look: Callable[[], Mapping[Pair, Look]]) -> Found:
+def matched_by(drives: Sequence[Named], ports: Sequence[str], look: Callable[[], Mapping[Pair, Look]]) -> Matching:
     """match(), by looks that others take.
 
     look: one try: all drives at once, its look at each (drive, rig, rail)."""
@@ -100,7 +100,7 @@ def _looks(drives: Sequence[Named], rigs: Mapping[str, Powers], source: random.R
     return looks
 
 
-def decided(drives: Sequence[Named], ports: Sequence[str], looks: Mapping[Pair, Sequence[Look]]) -> Found:
+def decided(drives: Sequence[Named], ports: Sequence[str], looks: Mapping[Pair, Sequence[Look]]) -> Matching:
     """What the looks at each (drive, rig, rail) come to; any false pair is found with at most ALPHA. Raises UsageError:
     two drives on one rig, or one drive on two."""
     shows = {(name, port) for (name, port, _), seen in looks.items() if pairing.fits(seen, ALPHA / len(looks))}
@@ -117,7 +117,7 @@ def decided(drives: Sequence[Named], ports: Sequence[str], looks: Mapping[Pair, 
     for one in drives:
         if one.name in unseen and (other := taken.get(str(one.rig))):
             raise _unclear(f"{one.rig} on {other}, and no rig on {one.name}")
-    return Found(feeds, moved, unseen)
+    return Matching(feeds, moved, unseen)
 
 
 def _unclear(seen: str) -> UsageError:

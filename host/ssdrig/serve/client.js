@@ -2,9 +2,9 @@
 // What all pages share: the token, requests, the stream of a run, words for numbers. Text of drives and people only ever
 // becomes textContent.
 const Client = (() => {
-  const KEY = "ssdrig-token", found = /^#t=([\w-]{20,100})$/.exec(location.hash);
-  if (found) { // out of the address, so that it is in no history and no picture of the window
-    sessionStorage.setItem(KEY, found[1]);
+  const KEY = "ssdrig-token", token = /^#t=([\w-]{20,100})$/.exec(location.hash);
+  if (token) { // out of the address, so that it is in no history and no picture of the window
+    sessionStorage.setItem(KEY, token[1]);
     history.replaceState(null, "", "#bench");
   }
   const headers = (more = {}) => ({ authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}`, ...more });

@@ -103,7 +103,7 @@ const Live = (() => {
     const live = extreme(span > 600 ? run.power_max : fine, Math.max, 1), whole = extreme(run.power_max, Math.max, 1);
     const late = SPECS["p-iops"].keep(), before = placed(run).flatMap(({ begin, rows }) => rows.filter(([t]) => begin + t >= late[0] && begin + t <= late[1]).map(([, n]) => n)), iops = slice(run.iops, late).concat(before).filter((v) => v > 0), lat = slice(run.lat_mean, late).concat(slice(run.lat_p99, late)).filter((v) => v > 0);
     const decade = (values, low, high) => [10 ** Math.floor(Math.log10(extreme(values, Math.min, low))), 10 ** Math.ceil(Math.log10(1.001 * extreme(values, Math.max, high)))];
-    const cells = slice(run.heat, late).flatMap(([each] = []) => (each ?? []).map(([row]) => row));
+    const cells = slice(run.heat, late).flatMap(([group] = []) => (group ?? []).map(([row]) => row));
     const spread = decade(iops, 1000, 9000), us = decade(lat.concat(cells.length ? [Math.max(0.1, lower_us(Math.min(...cells))), lower_us(Math.max(...cells) + 1)] : []), 10, 9000);
     const warm = run.temp.v, wa = run.wa.v.map((v, i) => v + run.wa.e[i]);
     const set = (name, [lo, hi]) => { SPECS[name].y[0] = lo; SPECS[name].y[1] = hi; };

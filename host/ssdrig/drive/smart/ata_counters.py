@@ -25,7 +25,7 @@ from ssdrig.drive.smart.ata_readings import (
     SECTORS_BITS,
     STATISTICS_SOURCE,
     Counter,
-    Found,
+    Reading,
     in_words,
     of_attributes,
     of_statistics,
@@ -60,11 +60,11 @@ class Life(NamedTuple):
 
 
 def settle(
-    by_role: dict[str, list[Found]], counters: dict[str, list[Counter]], life: Life
+    by_role: dict[str, list[Reading]], counters: dict[str, list[Counter]], life: Life
 ) -> tuple[list[tuple[str, str]], list[dict]]:
     """Add the readings of `counters` to `by_role`.
 
-    by_role: {role: [Found]}, with device statistics in bytes. Returns ([(byte role, words)] of the counters whose unit
+    by_role: {role: [Reading]}, device statistics in bytes. Returns ([(byte role, words)] of the counters whose unit
     stays unknown, [{"attribute", "name", "unit_bytes", "evidence"}] of the others)."""
     missing, settled = [], []
     for counter in counters.get("host_written", ()):
@@ -87,7 +87,7 @@ def settle(
             if evidence == STATISTICS_SOURCE and role.startswith("host"):
                 corrected[counter.units] = unit
             label = f"{counter.label} ({exact_size(unit)}{words})"
-            readings.append(Found(counter.raw * unit, unit, label, counter.rank))
+            readings.append(Reading(counter.raw * unit, unit, label, counter.rank))
             number = counter.label.removeprefix("attribute ").partition(",")[0]
             settled.append({"attribute": int(number), "name": counter.name, "unit_bytes": unit, "evidence": evidence})
         if readings:
@@ -96,7 +96,7 @@ def settle(
 
 
 def _unit(
-    counter: Counter, role: str, statistics: Found | None, corrected: dict, life: Life
+    counter: Counter, role: str, statistics: Reading | None, corrected: dict, life: Life
 ) -> tuple[int | None, str, str]:
     """(unit or None, its evidence, words for the label or the reason for None)."""
     if counter.calibrated:
@@ -111,7 +111,7 @@ def _unit(
     return unit, "table" if len(counter.units) == 1 else "hours and wear", words
 
 
-def unit_of_statistics(counter: Counter, statistics: Found) -> int | None:
+def unit_of_statistics(counter: Counter, statistics: Reading) -> int | None:
     """The unit that makes a counter what device statistics count, also where these have wrapped at 32 bits; None where
     no known unit or more than one does."""
 
@@ -137,7 +137,7 @@ def unit_of_statistics(counter: Counter, statistics: Found) -> int | None:
     return fits[0] if len(fits) == 1 and counter.raw >= FEWEST_COUNTS else None
 
 
-def _repeated(counter: Counter, readings: Sequence[Found], life: Life) -> str | None:
+def _repeated(counter: Counter, readings: Sequence[Reading], life: Life) -> str | None:
     """Whether device statistics repeat an attribute of another unit than sectors: None if not, "" if they do, words if
     nothing decides between the two."""
     statistics = next((reading for reading in readings if reading.source == STATISTICS_SOURCE), None)
@@ -158,7 +158,7 @@ def _repeated(counter: Counter, readings: Sequence[Found], life: Life) -> str | 
     )
 
 
-def fault(reading: Found, role: str, life: Life) -> str | None:
+def fault(reading: Reading, role: str, life: Life) -> str | None:
     """Why a reading of the host's bytes cannot be; None if it can. Device statistics have a unit of a standard, so the
     drive's wear does not judge it."""
     own = reading.source == STATISTICS_SOURCE
@@ -187,7 +187,7 @@ def _of_table(counter: Counter, role: str, life: Life) -> tuple[int | None, str]
 
 def _fits(count: float, unit: int, role: str, life: Life) -> bool:
     if role.startswith("host"):
-        if fault(Found(count, unit, ""), role, life):
+        if fault(Reading(count, unit, ""), role, life):
             return False
         if role == "host_written" and life.pe_mean is not None and life.capacity_bytes:
             low, high = plausible.host_of_cycles(life.pe_mean, life.capacity_bytes)
@@ -217,7 +217,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     for role in ("host_written", "host_read"):
         sectors = statistics.pop(role, None)
         if sectors is not None and block is not None:
-            by_role.setdefault(role, []).append(Found(sectors.value * block, block, STATISTICS_SOURCE))
+            by_role.setdefault(role, []).append(Reading(sectors.value * block, block, STATISTICS_SOURCE))
         elif sectors is not None:
             unknown.append(
                 f"{in_words(role)}: device statistics count sectors, and the file does not give the sector size"
@@ -261,7 +261,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         smartctl.get("temperature"), "lifetime_max", unknown, "highest temperature", at_least=-100, at_most=300
     )
     if highest is not None and "temperature_max_C" not in out:
-        _put(out, "temperature_max_C", Found(highest, 1, "smartctl's temperature"))
+        _put(out, "temperature_max_C", Reading(highest, 1, "smartctl's temperature"))
     # smartctl's own summary comes before the attributes that it is made of
     for name, where, field in (
         ("temperature_C", smartctl.get("temperature"), "current"),
@@ -305,12 +305,12 @@ def _mentions(unknown: list[str], start: str) -> bool:
     return any(words.startswith(start) for words in unknown)
 
 
-def _first(readings: dict[str, list[Found]], role: str) -> Found | None:
+def _first(readings: dict[str, list[Reading]], role: str) -> Reading | None:
     """The reading of a role that goes first."""
     return min(readings.get(role, ()), key=lambda reading: reading.rank, default=None)
 
 
-def _put(out: dict, name: str, reading: Found) -> None:
+def _put(out: dict, name: str, reading: Reading) -> None:
     out[name] = reading.value
     out["sources"][name] = {"source": reading.source, "error": reading.error}
 
@@ -350,7 +350,7 @@ def _bytes(out: dict, by_role: dict, life: Life, units_missing: list, smartctl: 
         _put(out, "nand_written_tlc_bytes", tlc)
         if not best and slc:
             # each of the two counters rounds, so the sum is off by less than both units together
-            best = Found(tlc.value + slc.value, tlc.error + slc.error, f"{tlc.source} TLC + {slc.source} SLC")
+            best = Reading(tlc.value + slc.value, tlc.error + slc.error, f"{tlc.source} TLC + {slc.source} SLC")
         elif not best:
             unknown.append(
                 f"{name}: {tlc.source} counts TLC alone; without the writes of the SLC cache it is not a total"
@@ -366,7 +366,7 @@ def _bytes(out: dict, by_role: dict, life: Life, units_missing: list, smartctl: 
             unknown.append(f"{in_words(role)}: {words}{where}; to find it: ./ssdrig units")
 
 
-def _without_wrapped(readings: list[Found], name: str, unknown: list[str]) -> list[Found]:
+def _without_wrapped(readings: list[Reading], name: str, unknown: list[str]) -> list[Reading]:
     """Without device statistics that count sectors in 32 bits where ACS has 48: an attribute is then larger by whole
     turns of 2^32 sectors."""
     statistics = next((reading for reading in readings if reading.source == STATISTICS_SOURCE), None)
@@ -389,7 +389,7 @@ def _without_wrapped(readings: list[Found], name: str, unknown: list[str]) -> li
     return readings
 
 
-def _finest(readings: list[Found], name: str, unknown: list[str]) -> Found | None:
+def _finest(readings: list[Reading], name: str, unknown: list[str]) -> Reading | None:
     """The reading of the finest unit; None if another differs from it by more than both units allow."""
     if not readings:
         return None
@@ -407,7 +407,7 @@ def _pages(out: dict, by_role: dict) -> None:
     host, ftl = (_first(by_role, role) for role in ("host_pages", "ftl_pages"))
     if host and ftl:
         _put(out, "host_program_pages", host)
-        _put(out, "nand_program_pages", Found(host.value + ftl.value, 0, f"{host.source} + {ftl.source}"))
+        _put(out, "nand_program_pages", Reading(host.value + ftl.value, 0, f"{host.source} + {ftl.source}"))
 
 
 def _cycles(out: dict, by_role: dict, unknown: list[str]) -> None:
@@ -459,7 +459,7 @@ def _percent(out: dict, by_role: dict, statistics: dict, smartctl: dict, unknown
     elif first:
         _put(out, "percentage_used", first)
     elif guess and not _mentions(unknown, "percentage used"):
-        _put(out, "percentage_used", Found(guess, 1, GUESS))
+        _put(out, "percentage_used", Reading(guess, 1, GUESS))
     spare = _first(by_role, "available_spare_percent")
     table = smartctl.get("spare_available")
     guess = whole(table, "current_percent", unknown, "spare available", at_most=100)
@@ -469,8 +469,8 @@ def _percent(out: dict, by_role: dict, statistics: dict, smartctl: dict, unknown
             if threshold.source == spare.source:
                 _put(out, "available_spare_threshold_percent", threshold)
     elif guess is not None and guess < 100:
-        _put(out, "available_spare_percent", Found(guess, 1, GUESS))
+        _put(out, "available_spare_percent", Reading(guess, 1, GUESS))
         guess = whole(table, "threshold_percent", unknown, "spare threshold", at_most=100)
         if guess is not None:
-            _put(out, "available_spare_threshold_percent", Found(guess, 0, GUESS))
+            _put(out, "available_spare_threshold_percent", Reading(guess, 0, GUESS))
     by_role.pop("available_spare_threshold_percent", None)

@@ -39,7 +39,7 @@ STATISTICS: dict[tuple[int | None, int | None], str] = {
 SECTORS_BITS = 48
 
 
-class Found(NamedTuple):
+class Reading(NamedTuple):
     """One reading: value, and its bound of error, in the same unit; rank: lower goes first."""
 
     value: int | float
@@ -62,10 +62,10 @@ class Counter(NamedTuple):
 
 def of_attributes(
     document: dict, smartctl: dict, rows: Rows, unknown: list[str]
-) -> tuple[dict[str, list[Found]], dict[str, list[Counter]]]:
-    """({role: [Found]}, {byte role: [Counter]})."""
+) -> tuple[dict[str, list[Reading]], dict[str, list[Counter]]]:
+    """({role: [Reading]}, {byte role: [Counter]})."""
     calibrated = document.get("units") if isinstance(document.get("units"), dict) else {}
-    readings: dict[str, list[Found]] = {}
+    readings: dict[str, list[Reading]] = {}
     counters: dict[str, list[Counter]] = {}
     halves = {}
     for attribute in objects(inside(smartctl, "ata_smart_attributes", "table")):
@@ -98,12 +98,12 @@ def of_attributes(
             if role in SECOND_HALVES:
                 halves[SECOND_HALVES[role]] = value
                 continue
-            readings.setdefault(role, []).append(Found(value, _error(role, how), label, rank))
+            readings.setdefault(role, []).append(Reading(value, _error(role, how), label, rank))
             if role == "available_spare_percent":
                 threshold = whole(attribute, "thresh", unknown, f"{label} threshold", at_most=100)
                 if threshold is not None:
                     readings.setdefault("available_spare_threshold_percent", []).append(
-                        Found(threshold, 0, label, rank)
+                        Reading(threshold, 0, label, rank)
                     )
     for role, value in halves.items():
         if value and role in counters:
@@ -190,9 +190,9 @@ def _low(raw: int, bits: int, attribute: dict, label: str, unknown: list[str]) -
     return value
 
 
-def of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Found]:
+def of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Reading]:
     """{role: reading} of the valid device statistics; sectors are not yet bytes."""
-    out: dict[str, Found] = {}
+    out: dict[str, Reading] = {}
     for page in objects(inside(smartctl, "ata_device_statistics", "pages")):
         number = whole(page, "number", unknown, "device statistics page", at_most=255)
         for entry in objects(page.get("table")):
@@ -217,5 +217,5 @@ def of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Found]:
                 refuse(unknown, label, value, "all ones, not a count")
             elif value is not None:
                 rounds = role in ("percentage_used", "power_on_hours", "temperature_max_C")
-                out.setdefault(role, Found(value, int(rounds), STATISTICS_SOURCE))
+                out.setdefault(role, Reading(value, int(rounds), STATISTICS_SOURCE))
     return out

@@ -125,14 +125,14 @@ class _locked:
         append_or_undo(self._fd, line, size)
 
 
-class Kept(NamedTuple):
+class Line(NamedTuple):
     """A line of a month's file: its record (None if it does not hold one) and where it ends."""
 
     record: dict | None
     end: int
 
 
-def lines(path: Path, start: int = 0) -> Iterator[Kept]:
+def lines(path: Path, start: int = 0) -> Iterator[Line]:
     """Whole lines from a byte offset on. A torn last line is left. Empty for anything but a file."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
     with open(fd, "rb") as f:
@@ -152,7 +152,7 @@ def lines(path: Path, start: int = 0) -> Iterator[Kept]:
                 and isinstance(record.get("utc_ns"), int)
                 and isinstance(record.get("drive"), dict)
             )
-            yield Kept(record if good else None, start)
+            yield Line(record if good else None, start)
 
 
 def history(

@@ -20,7 +20,7 @@ from ssdrig.publish.influx.sender import Rejected
 AGAIN_S = 2.0  # a relay forwards every few seconds
 
 
-class Found(NamedTuple):
+class Shortfall(NamedTuple):
     """missing: measurement -> points not in the database; why: the server did not answer."""
 
     missing: dict[str, int]
@@ -49,7 +49,7 @@ class _Sent(NamedTuple):
     times: list[int]
 
 
-def counted(folders: list[Path], to: Target, rejected: int, timeout_s: float, show: Progress) -> Found:
+def counted(folders: list[Path], to: Target, rejected: int, timeout_s: float, show: Progress) -> Shortfall:
     """Counts in the database what points.lp of a run and its parts hold, again and again until all is there or
     timeout_s is over. Then the cursors go: the next push sends all again."""
     sent, deadline = _sent(folders, to if rejected else None), time.monotonic() + timeout_s
@@ -57,16 +57,16 @@ def counted(folders: list[Path], to: Target, rejected: int, timeout_s: float, sh
         try:
             missing = _missing(sent, to, deadline + LAST_S)
         except UsageError as error:
-            return Found({}, error.seen)
+            return Shortfall({}, error.seen)
         if not missing:
-            return Found({})
+            return Shortfall({})
         if time.monotonic() >= deadline:
             break
         show.show(f"InfluxDB: {sum(missing.values())} points are not there yet")
         time.sleep(min(AGAIN_S, timeout_s))
     for folder in folders:
         (folder / "points.cursor").unlink(missing_ok=True)
-    return Found(missing)
+    return Shortfall(missing)
 
 
 def stored(folders: list[Path], to: Target) -> dict[str, int]:

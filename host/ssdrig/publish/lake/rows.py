@@ -34,7 +34,7 @@ class Part(NamedTuple):
         return {"part": self.number, "t_utc": self.utc.at(t_ns) // 1000, "t_ns": t_ns}
 
 
-class Found(NamedTuple):
+class RunFigures(NamedTuple):
     """What the report makes of a run: of the run as a whole, and the figures of each window."""
 
     run: Row
@@ -54,7 +54,7 @@ def read_parts(run: Path, running: bool = False) -> list[Part]:
     return out
 
 
-def found_in(whole: Table, of_run: Sequence[Part]) -> Found:
+def found_in(whole: Table, of_run: Sequence[Part]) -> RunFigures:
     """The figures of a run's table. Raises JournalError."""
     by_number = {part.number: part for part in of_run}
     windows = []
@@ -64,7 +64,7 @@ def found_in(whole: Table, of_run: Sequence[Part]) -> Found:
             raise JournalError(f"{whole.path} as it was", "it was changed meanwhile", "do it again")
         windows.append(_figure(part, result))
     closed = whole.data.closure.corrected_percent if whole.data.closure else None
-    return Found({"closure_percent": closed, "notes": whole.data.notes}, windows)
+    return RunFigures({"closure_percent": closed, "notes": whole.data.notes}, windows)
 
 
 def _figure(part: Part, result: results.Result) -> Row:
@@ -80,7 +80,7 @@ def _figure(part: Part, result: results.Result) -> Row:
     }
 
 
-def of_run(run: Path, of_parts: Sequence[Part], shared: Found) -> Row:
+def of_run(run: Path, of_parts: Sequence[Part], shared: RunFigures) -> Row:
     """The row of the run, except what the export adds to it."""
     first, last = of_parts[0], of_parts[-1]
     state = journal.state(last.folder)
