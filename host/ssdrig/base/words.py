@@ -71,6 +71,11 @@ def size(count: float) -> str:
     return f"{count:.{digits}f} {unit}"
 
 
+def counted(count: int, noun: str) -> str:
+    """1, 'step' -> '1 step'; 3, 'step' -> '3 steps'."""
+    return f"{count} {noun}" + "s" * (count != 1)
+
+
 def exact_size(count: int) -> str:
     """Bytes without rounding, in the largest unit that divides them: 4096 -> '4 KiB', 10**9 -> '1 GB', 1000 -> '1000
     B'. For blocks and for the units of counters."""

@@ -6,6 +6,7 @@ import sys
 from dataclasses import asdict
 
 from ssdrig.base.errors import SsdrigError, UsageError
+from ssdrig.base.words import counted
 from ssdrig.plan import grammar
 from ssdrig.run import dry_run, options, prepare
 
@@ -63,7 +64,8 @@ def _check(name: str, as_json: bool) -> int:
         counts = {"steps": steps, "variants": len(plan.variants), "views": len(plan.shows)}
         print(json.dumps({"file": where, "plan": plan.name, **counts}))
         return 0
-    print(f"{where}: a plan of {steps} steps, {len(plan.variants)} variants, {len(plan.shows)} views")
+    parts = ((steps, "step"), (len(plan.variants), "variant"), (len(plan.shows), "view"))
+    print(f"{where}: a plan of {', '.join(counted(*part) for part in parts)}")
     return 0
 
 

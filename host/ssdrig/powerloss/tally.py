@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ssdrig.base.errors import CannotTell, ControlFailed, PromiseBroken, SsdrigError, Suspicion
+from ssdrig.base.words import counted
 from ssdrig.plan.kinds import cut_aims, cut_schedule
 from ssdrig.plan.rules import chance
 from ssdrig.powerloss import health
@@ -161,4 +162,4 @@ class Tally:
 
 def of(least: int, most: int, cuts: int) -> str:
     """ "2 of 60 cuts", "1 to 9 of 60 cuts"."""
-    return f"{least if least == most else f'{least} to {most}'} of {cuts} cut" + "s" * (cuts != 1)
+    return f"{least if least == most else f'{least} to {most}'} of {counted(cuts, 'cut')}"

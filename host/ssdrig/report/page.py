@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from ssdrig.base.words import clock, size
+from ssdrig.base.words import clock, counted, size
 from ssdrig.plan import document, shows
 from ssdrig.plan import kinds as kinds
 from ssdrig.plan.rules import steady as rule
@@ -315,14 +315,14 @@ def _cells(row: Row, window: str) -> str:
 def _repeat(path: str, rows: list[Row]) -> str:
     ran = [row for row in rows if row.state == "done"]
     points, rounds = len({row.act.label for row in ran}), len({row.round for row in ran})
-    summary = f"{_count(rounds, 'round')} of {_count(points, 'point')}" if ran else "nothing was run"
+    summary = f"{counted(rounds, 'round')} of {counted(points, 'point')}" if ran else "nothing was run"
     lacking: dict[str, list[str]] = {}
     for row in rows:
         if row.state != "done":
             lacking.setdefault(f"{row.state}: {row.why}" if row.why else row.state, []).append(
                 " ".join(row.act.label.split()[1:])
             )
-    summary += "".join(f"; {why} ({_count(len(of), 'point')})" for why, of in lacking.items())
+    summary += "".join(f"; {why} ({counted(len(of), 'point')})" for why, of in lacking.items())
     begin = min((row.t0_s for row in ran if row.t0_s is not None), default=None)
     end = max((row.t1_s for row in ran if row.t1_s is not None), default=None)
     times = "<td>–</td><td>–</td>"
@@ -336,10 +336,6 @@ def _named(name: str, rows: list[Row]) -> str:
     of = sorted({row.part for row in rows if row.part})
     words = f"part{'s' * (len(of) > 1)} {' and '.join(map(str, of))}"
     return escape(name) + (f' <span class="soft">{words}</span>' if of else "")
-
-
-def _count(number_of: int, word: str) -> str:
-    return f"{number_of} {word}" + "s" * (number_of != 1)
 
 
 def _text_row(name: str, cells: str, columns: int, words: str) -> str:
