@@ -41,10 +41,14 @@ def _panels(run_table: Table, row: Row, title: str, name: str) -> Iterator[str]:
     event = row.result
     run = run_table.run_folder
     where = cuts.folders(run, [record["cut"] for record in event["cuts"]])
-    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in cuts_sentences.lines(event)[1:])
+    results, method = (
+        "".join(f"<p>{escape(line)}</p>" for line in lines)
+        for lines in (cuts_sentences.results(event), cuts_sentences.method(event))
+    )
     bad = event["failing_cuts"] or event["failing_others"]
     first = f'<p class="{"warn" if bad else "verdict"}"><b>{escape(cuts_sentences.verdict(event))}</b></p>'
-    yield panel(title + name, first + paragraphs, "", "wide")
+    how = f"<details><summary>How it was tested</summary>{method}</details>"
+    yield panel(title + name, first + results + how, "", "wide")
     yield panel(f"Verdicts by aim and shape{name}", _matrix(event), _MATRIX, "wide")
     seen = {
         record["cut"]: _evidence(record, where) for record in cuts.of_drive(event["cuts"]) if record["cut"] in where

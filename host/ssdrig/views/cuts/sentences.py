@@ -124,17 +124,18 @@ def tested(event: Mapping) -> str:
 
 def lines(event: Mapping) -> list[str]:
     """All sentences, in the order of a terminal."""
-    out = [
-        verdict(event),
-        covered(event),
-        exposed(event),
-        not_exposed(event),
-        strata(event),
-        *aims(event),
-        tested(event),
-        event["no_samples"],
-        *ended(event),
-    ]
+    return [verdict(event), *results(event), *method(event)]
+
+
+def method(event: Mapping) -> list[str]:
+    """What was tested and how its cuts met their aims."""
+    out = [strata(event), *aims(event), tested(event), event["no_samples"]]
+    return [line for line in out if line]
+
+
+def results(event: Mapping) -> list[str]:
+    """What the campaign covered, what it found, and what ended it."""
+    out = [covered(event), exposed(event), not_exposed(event), *ended(event)]
     for name, groups in event["classes"].items():
         of = sorted({n for those in groups.values() for n in those})
         out.append(
