@@ -128,13 +128,13 @@ def lines(event: Mapping) -> list[str]:
 
 
 def method(event: Mapping) -> list[str]:
-    """What was tested and how its cuts met their aims."""
+    """The promise tested, and how the cuts met their aims."""
     out = [strata(event), *aims(event), tested(event), event["no_samples"]]
     return [line for line in out if line]
 
 
 def results(event: Mapping) -> list[str]:
-    """What the campaign covered, what it found, and what ended it."""
+    """Coverage, findings and the end of the campaign."""
     out = [covered(event), exposed(event), not_exposed(event), *ended(event)]
     for name, groups in event["classes"].items():
         of = sorted({n for those in groups.values() for n in those})
