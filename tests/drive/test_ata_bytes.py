@@ -12,15 +12,17 @@ TLC, SLC, ALL = Reading(100, 10, "t"), Reading(50, 5, "s"), Reading(200, 1, "n")
 NAND = ("nand_written_bytes", "nand_written_unit_bytes", "nand_written_source", "nand_written_tlc_bytes")
 
 
-def bytes_of(missing=(), smartctl=None, hours=None, **found) -> tuple[dict, list[str]]:
+def bytes_of(missing=(), smartctl=None, hours=None, **readings) -> tuple[dict, list[str]]:
     out, unknown = {"sources": {}}, []
     life = Life(hours, None, None, None)
-    ata._bytes(out, {role: list(readings) for role, readings in found.items()}, life, missing, smartctl or {}, unknown)
+    ata._bytes(
+        out, {role: list(readings) for role, readings in readings.items()}, life, missing, smartctl or {}, unknown
+    )
     return out, unknown
 
 
 @pytest.mark.parametrize(
-    "found, got, words",
+    "readings, got, words",
     [
         ({"nand_written_tlc": [TLC], "nand_written_slc": [SLC]}, (150, 15, "t TLC + s SLC", 100), 0),
         ({"nand_written_tlc": [TLC], "nand_written_slc": [SLC], "nand_written": [ALL]}, (200, 1, "n", 100), 0),
@@ -31,8 +33,8 @@ def bytes_of(missing=(), smartctl=None, hours=None, **found) -> tuple[dict, list
         ({}, (None, None, None, None), 0),
     ],
 )
-def test_nand_bytes_of_a_drive_with_a_cache(found, got, words):
-    out, unknown = bytes_of(**found)
+def test_nand_bytes_of_a_drive_with_a_cache(readings, got, words):
+    out, unknown = bytes_of(**readings)
     assert tuple(map(out.get, NAND)) == got and len(unknown) == words
     assert out["sources"].get("nand_written_tlc_bytes") == (None if got[3] is None else {"source": "t", "error": 10})
     assert out["sources"].get("nand_written_bytes") == (None if got[0] is None else {"source": got[2], "error": got[1]})
@@ -59,7 +61,7 @@ def test_bytes_that_cannot_be_are_left_out():
 
 
 @pytest.mark.parametrize(
-    "role, found, smartctl, words",
+    "role, readings, smartctl, words",
     [
         ("host_written", {}, {}, "host bytes written: W (smartctl's database does not have the drive); to find it: "),
         ("host_written", {}, {"in_smartctl_database": True}, "host bytes written: W; to find it: ./ssdrig units"),
@@ -71,8 +73,8 @@ def test_bytes_that_cannot_be_are_left_out():
         ("nand_written", {"host_written": [ALL]}, {}, "NAND bytes written: W (smartctl's database does not"),
     ],
 )
-def test_a_unit_that_is_missing_is_said_with_the_way_to_find_it(role, found, smartctl, words):
-    _, unknown = bytes_of([(role, "W")], smartctl, **found)
+def test_a_unit_that_is_missing_is_said_with_the_way_to_find_it(role, readings, smartctl, words):
+    _, unknown = bytes_of([(role, "W")], smartctl, **readings)
     assert len(unknown) == (words is not None) and all(text.startswith(words) for text in unknown)
 
 
@@ -126,16 +128,16 @@ def test_a_calibrated_unit_replaces_the_one_that_is_not_known_and_nothing_else()
     smartctl = {"ata_smart_attributes": {"table": [row]}}
 
     def settled(document):
-        found, counters = ata_readings.of_attributes(document, smartctl, Unknown(), [])
-        missing, units = settle(found, counters, Life(None, None, None, None))
-        return found, missing, units
+        by_role, counters = ata_readings.of_attributes(document, smartctl, Unknown(), [])
+        missing, units = settle(by_role, counters, Life(None, None, None, None))
+        return by_role, missing, units
 
-    found, missing, units = settled({"units": {"ata:241": 1000}})
+    by_role, missing, units = settled({"units": {"ata:241": 1000}})
     assert [(unit["unit_bytes"], unit["evidence"]) for unit in units] == [(1000, "calibration")]
-    assert found["host_written"] == [Reading(7000, 1000, "attribute 241, calibrated (1000 B)", 0)] and missing == []
-    assert found["pe_mean"] == [Reading(7, 1, "attribute 241, calibrated", 5)]
-    found, missing, units = settled({})
-    assert list(found) == ["pe_mean"] and missing == [("host_written", "attribute 241 x counts 7 of an unknown unit")]
+    assert by_role["host_written"] == [Reading(7000, 1000, "attribute 241, calibrated (1000 B)", 0)] and missing == []
+    assert by_role["pe_mean"] == [Reading(7, 1, "attribute 241, calibrated", 5)]
+    by_role, missing, units = settled({})
+    assert list(by_role) == ["pe_mean"] and missing == [("host_written", "attribute 241 x counts 7 of an unknown unit")]
 
 
 def test_the_threshold_of_the_spare_is_exact():

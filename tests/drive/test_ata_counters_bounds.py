@@ -191,9 +191,9 @@ def test_statistics_that_wrapped(statistics, other, error, used):
     assert ata._without_wrapped(readings[:1], "x", []) == readings[:1]
 
 
-def cycles(**found) -> tuple[dict, list[str]]:
+def cycles(**given) -> tuple[dict, list[str]]:
     out, unknown = {"sources": {}}, []
-    ata._cycles(out, {role: [Reading(*r) for r in readings] for role, readings in found.items()}, unknown)
+    ata._cycles(out, {role: [Reading(*r) for r in readings] for role, readings in given.items()}, unknown)
     return out, unknown
 
 
@@ -216,9 +216,9 @@ def test_cycles():
     assert out["sources"] == {"pe_cycles_max": {"source": "b", "error": 1}}
 
 
-def percent(smartctl=None, own=None, said=(), **found) -> tuple[dict, list[str]]:
-    out, unknown = {"sources": {}}, list(said)
-    readings = {role: [Reading(*r) for r in given] for role, given in found.items()}
+def percent(smartctl=None, own=None, before=(), **reported) -> tuple[dict, list[str]]:
+    out, unknown = {"sources": {}}, list(before)
+    readings = {role: [Reading(*r) for r in given] for role, given in reported.items()}
     ata._percent(
         out,
         readings,
@@ -227,7 +227,7 @@ def percent(smartctl=None, own=None, said=(), **found) -> tuple[dict, list[str]]
         unknown,
     )
     assert "available_spare_threshold_percent" not in readings
-    return out, unknown[len(said) :]
+    return out, unknown[len(before) :]
 
 
 def test_percentage_of_several_sources():
@@ -248,7 +248,7 @@ def guess(name: str, value) -> dict:
 def test_smartctls_guess_of_the_percentage(value, got):
     out, unknown = percent(guess("endurance_used", value))
     assert out.get("percentage_used") == got and len(unknown) == int(value > 255)
-    assert "percentage_used" not in percent(guess("endurance_used", value), said=["percentage used: odd"])[0]
+    assert "percentage_used" not in percent(guess("endurance_used", value), before=["percentage used: odd"])[0]
     if got:
         assert out["sources"]["percentage_used"] == {"source": ata.GUESS, "error": 1}
 
@@ -298,7 +298,7 @@ def statistic(page, offset, value, **flags):
     got = ata_readings.of_statistics(
         {"ata_device_statistics": {"pages": [{"number": page, "table": [entry]}]}}, unknown
     )
-    return {role: (found.value, found.error) for role, found in got.items()}, len(unknown)
+    return {role: (reading.value, reading.error) for role, reading in got.items()}, len(unknown)
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_threshold_of_the_spare():
 
 
 @pytest.mark.parametrize(
-    "out, said, words",
+    "out, before, words",
     [
         ((None, None, None), [], ["percentage used", "NAND bytes written: no attribute"]),
         ((None, None, 5), [], ["percentage used", "NAND bytes written: the drive counts pages"]),
@@ -138,9 +138,9 @@ def test_threshold_of_the_spare():
         ((None, None, None), ["percentage used: x", "NAND bytes: y"], []),
     ],
 )
-def test_what_is_missing_is_said_once(out, said, words):
-    unknown = list(said)
+def test_what_is_missing_is_said_once(out, before, words):
+    unknown = list(before)
     names = ("percentage_used", "nand_written_bytes", "nand_program_pages")
     ata.say_what_is_missing(dict(zip(names, out)), {}, unknown)
-    assert len(unknown) == len(said) + len(words)
-    assert all(a.startswith(b) for a, b in zip(unknown[len(said) :], words))
+    assert len(unknown) == len(before) + len(words)
+    assert all(a.startswith(b) for a, b in zip(unknown[len(before) :], words))

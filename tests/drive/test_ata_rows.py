@@ -58,9 +58,11 @@ def test_an_attribute_that_is_not_what_its_name_says():
     assert rows.of(9, "A") == [(0, "pe_max", "raw")]
 
 
-@pytest.mark.parametrize("each, compresses", [((), False), ((False,), False), ((False, True), True), ((True,), True)])
-def test_a_drive_compresses_if_one_of_its_entries_says_so(each, compresses):
-    assert Rows([entry(model="x", compresses=word) for word in each]).compresses is compresses
+@pytest.mark.parametrize(
+    "entries, compresses", [((), False), ((False,), False), ((False, True), True), ((True,), True)]
+)
+def test_a_drive_compresses_if_one_of_its_entries_says_so(entries, compresses):
+    assert Rows([entry(model="x", compresses=word) for word in entries]).compresses is compresses
 
 
 @pytest.mark.parametrize(

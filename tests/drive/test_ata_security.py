@@ -152,9 +152,9 @@ def test_identify_words_mean_what_the_real_hdparm_says():
     ):
         words = fake_erase.identify_words(behaviour)
         text = "\n".join(" ".join(f"{w:04x}" for w in words[at : at + 8]) for at in range(0, 256, 8))
-        said = subprocess.run(["hdparm", "--Istdin"], input=text, capture_output=True, text=True).stdout
+        output = subprocess.run(["hdparm", "--Istdin"], input=text, capture_output=True, text=True).stdout
         security = ata_security.decode(ata_security.parse(text))
-        lines = [" ".join(line.split()) for line in said.splitlines()]
+        lines = [" ".join(line.split()) for line in output.splitlines()]
         for name in ("enabled", "locked", "frozen"):
             assert (name in lines) == getattr(security, name) and (f"not {name}" in lines) != getattr(security, name), (
                 name

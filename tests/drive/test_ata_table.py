@@ -124,13 +124,13 @@ def test_every_row_names_an_attribute_of_the_newest_database_or_is_known_to_be_g
         newest = any(entry.family.search(family) for family, _ in releases[-1])
         assert newest or entry.family.pattern == "^SSSTC ER2 ", f"no family is {entry.family.pattern} any more"
         for row in entry.rows:
-            found = [_fits(entry, row, families) for families in releases]
-            words = f"{entry.family.pattern}: {row} is in {found}"
-            assert any(found), words
+            fits = [_fits(entry, row, families) for families in releases]
+            words = f"{entry.family.pattern}: {row} is in {fits}"
+            assert any(fits), words
             if newest:
-                assert found[-1] or row[:2] in GONE, words
-            first, last = found.index(True), len(found) - found[::-1].index(True)
-            assert all(found[first:last]), f"{words}: it went and came back"
+                assert fits[-1] or row[:2] in GONE, words
+            first, last = fits.index(True), len(fits) - fits[::-1].index(True)
+            assert all(fits[first:last]), f"{words}: it went and came back"
 
 
 def test_names_that_prove_a_family_are_of_no_other():

@@ -258,10 +258,10 @@ def test_like_a_poll_that_got_nothing_is_a_first_poll(tools):
 def test_calibrated_units_are_put_in(tools, monkeypatch):
     tools.smartctl(answer_of_smartctl())
 
-    def found(model, firmware):
+    def units_of_model(model, firmware):
         return {"ata:241": 33554432} if (model, firmware) == ("TEST", "1.0") else {}
 
-    monkeypatch.setattr(units, "units_for", found)
+    monkeypatch.setattr(units, "units_for", units_of_model)
     assert collect.poll(SATA)["units"] == {"ata:241": 33554432}
 
     def broken(model, firmware):

@@ -207,11 +207,11 @@ def test_no_answer_of_smartctl_or_the_drive_crashes_the_way_to_the_counters(tool
     tools.smartctl({"smartctl": {"exit_status": status}} | document, status)
     tools.nvme({"id-ctrl": identity(), "02": page, "c0": (page * 600)[:512]})
     documents = collect.poll_all([NVME, SATA])
-    for each in documents:
-        assert json.loads(json.dumps(each)) == each
-        before = json.dumps(each)
-        counted = snapshot(each)
-        assert json.dumps(each) == before
+    for poll in documents:
+        assert json.loads(json.dumps(poll)) == poll
+        before = json.dumps(poll)
+        counted = snapshot(poll)
+        assert json.dumps(poll) == before
         written = counted["host_written_bytes"]
         assert written is None or (type(written) is int and written >= 0)
     if len(page) != 512:

@@ -30,10 +30,10 @@ def tree(tmp_path):
 
 def test_what_is_there_is_read_and_the_rest_left_out(tree):
     read = conditions.read("sda", tree)
-    found = read["found"]
-    assert read["unknown"] == {} and not any(key.startswith("nvme.") for key in found)
-    assert found["queue.scheduler"] == "none [mq-deadline]" and found["governor"] == "powersave"
-    assert found["load_average"] == "0.25" and "queue.fua" not in found
+    settings = read["found"]
+    assert read["unknown"] == {} and not any(key.startswith("nvme.") for key in settings)
+    assert settings["queue.scheduler"] == "none [mq-deadline]" and settings["governor"] == "powersave"
+    assert settings["load_average"] == "0.25" and "queue.fua" not in settings
     assert "queue.scheduler" not in conditions.read(None, tree)["found"]
 
 
@@ -43,8 +43,8 @@ def test_link_of_a_multipath_namespace_is_its_controllers(tmp_path, monkeypatch)
     tree.nvme(0)
     monkeypatch.setattr(conditions.features, "read", lambda controller, nsid: ({}, {}))
     (tmp_path / "sys/block/nvme5n1/device").mkdir(parents=True)
-    found = conditions.read("nvme5n1", tmp_path, "/dev/nvme0")["found"]
-    assert found["link.current_link_speed"] == "16.0 GT/s PCIe" and found["link.max_link_width"] == "4"
+    settings = conditions.read("nvme5n1", tmp_path, "/dev/nvme0")["found"]
+    assert settings["link.current_link_speed"] == "16.0 GT/s PCIe" and settings["link.max_link_width"] == "4"
 
 
 def test_what_goes_on_beside_the_drive_is_read_but_is_no_change_of_a_setting(tree):
@@ -60,9 +60,9 @@ def test_what_goes_on_beside_the_drive_is_read_but_is_no_change_of_a_setting(tre
         if device:
             put(f"sys/block/{disk}/device/x", "")
     before = conditions.read("sda", tree)
-    found = before["found"]
-    assert found["memory_available_kB"] == 7654321 and found["vulnerability.meltdown"] == "Mitigation: PTI"
-    assert (found["other_disks_read_bytes"], found["other_disks_written_bytes"]) == (2 * 51200, 2 * 15360)
+    settings = before["found"]
+    assert settings["memory_available_kB"] == 7654321 and settings["vulnerability.meltdown"] == "Mitigation: PTI"
+    assert (settings["other_disks_read_bytes"], settings["other_disks_written_bytes"]) == (2 * 51200, 2 * 15360)
     put("sys/block/sdb/stat", "  9 0 108 1 9 0 38 1 0 2 3")
     put("proc/loadavg", "7 1 1 1/1 5")
     put("sys/devices/system/cpu/cpufreq/boost", "0")

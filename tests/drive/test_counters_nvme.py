@@ -162,14 +162,14 @@ def test_free_blocks():
     assert got["free_blocks_percent"] is None and any(words.startswith("free blocks") for words in unknown)
 
 
-@pytest.mark.parametrize("units, kept", [(GB // UNIT, True), (GB // UNIT + 1, False), (1, True)])
-def test_nand_bytes_of_0(units, kept):
+@pytest.mark.parametrize("units, is_used", [(GB // UNIT, True), (GB // UNIT + 1, False), (1, True)])
+def test_nand_bytes_of_0(units, is_used):
     """Up to 1 GB of the host 0 may be true: the last whole data unit below it stays."""
     got, unknown = reduced(host(units), log_c0h=c0h(nand=0))
-    assert got.get("nand_written_bytes") == (0 if kept else None)
-    assert any("the drive does not count" in words for words in unknown) == (not kept)
+    assert got.get("nand_written_bytes") == (0 if is_used else None)
+    assert any("the drive does not count" in words for words in unknown) == (not is_used)
     assert got["pe_cycles_max"] == 321
-    assert ("nand_written_source" in got) == kept
+    assert ("nand_written_source" in got) == is_used
 
 
 def test_nand_bytes_of_0_without_a_host_counter():
@@ -261,9 +261,9 @@ def test_page_09h_fills_what_is_missing():
     ],
 )
 def test_contradiction(nand, own, host_bytes, made_by, unit, why):
-    maker = next(each for each in makers.MAKERS if each.name == made_by)._replace(unit_bytes=unit)
-    said = nvme_counters._contradiction(nand, own, host_bytes, maker)
-    assert said is None if why is None else why in said
+    maker = next(made for made in makers.MAKERS if made.name == made_by)._replace(unit_bytes=unit)
+    contradiction = nvme_counters._contradiction(nand, own, host_bytes, maker)
+    assert contradiction is None if why is None else why in contradiction
 
 
 CAH = items({0xAD: (98, bytes([10, 0, 44, 0, 27, 0])), 0xF4: (100, 90_000), 0xF5: (100, 60_000)})

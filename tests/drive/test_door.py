@@ -49,7 +49,7 @@ def is_intact(path) -> bool:
 
 
 @pytest.fixture
-def here(tree, monkeypatch):
+def bench_of_sda(tree, monkeypatch):
     """The bench of sda in the tree."""
     hold = guard.hold
     monkeypatch.setattr(bench.guard, "hold", lambda drive, serial, reads: hold(drive, serial, tree.root, reads))
@@ -66,45 +66,45 @@ def moved(tree) -> None:
     tree.sata("sdb", port=1, size_bytes=SIZE)
 
 
-def cut(here, tree, change=moved) -> None:
+def cut(bench_of_sda, tree, change=moved) -> None:
     """As a step of cuts leaves the bench."""
-    here.target.away()
+    bench_of_sda.target.away()
     change(tree)
-    here.target.back()
+    bench_of_sda.target.back()
 
 
 # ---- I/O after cuts
 
 
 @pytest.mark.parametrize("step", ["fill", "load", "wear", "replay", "write_blocks", "flush", "writer"])
-def test_step_after_cuts_writes_to_the_moved_drive_and_not_to_the_stranger(tree, here, tmp_path, step):
-    cut(here, tree)
-    here.check()
+def test_step_after_cuts_writes_to_the_moved_drive_and_not_to_the_stranger(tree, bench_of_sda, tmp_path, step):
+    cut(bench_of_sda, tree)
+    bench_of_sda.check()
     if step == "fill":
-        fio.run(fill.job(fill_of(), here.fio_target, 1), tmp_path / "fio")
+        fio.run(fill.job(fill_of(), bench_of_sda.fio_target, 1), tmp_path / "fio")
     elif step == "load":
         keys = {**DETAILED, "pattern": "random", "read": 0, "block": ((4096, 100),), "sync": "none", "arrival": "even"}
         act = SimpleNamespace(keys=keys | {"amount": MIB}, path="load", range_bytes=8 * MIB, amount_bytes=MIB, label="")
-        fio.run(load.job(act, here.fio_target, 1, 1, "SATA"), tmp_path / "fio")
+        fio.run(load.job(act, bench_of_sda.fio_target, 1, 1, "SATA"), tmp_path / "fio")
     elif step == "wear":
         keys = {**DETAILED, "pattern": "random", "block": ((4096, 100),), "samples_bytes": MIB}
         act = SimpleNamespace(keys=keys, path="wear", range_bytes=8 * MIB, amount_bytes=MIB)
-        fio.run(wear.job(act, here.fio_target, 1, size_bytes=MIB, number=1), tmp_path / "fio")
+        fio.run(wear.job(act, bench_of_sda.fio_target, 1, size_bytes=MIB, number=1), tmp_path / "fio")
     elif step == "replay":
         from ssdrig.load import trace_targets
 
-        with trace_targets.named(here.fio_target, 4096) as player:
+        with trace_targets.named(bench_of_sda.fio_target, 4096) as player:
             block.write(f"/proc/self/fd/{player.fd}", {0: WRITTEN})
     elif step == "write_blocks":
-        here.write_blocks({0: WRITTEN})
+        bench_of_sda.write_blocks({0: WRITTEN})
     elif step == "flush":
-        here.write_blocks({0: WRITTEN})
-        here.flush()
+        bench_of_sda.write_blocks({0: WRITTEN})
+        bench_of_sda.flush()
     else:
-        link = here.target.open()
+        link = bench_of_sda.target.open()
         assert os.path.samefile(link.path, tree.root / "dev/sdb")
         link.close()
-        here.write_blocks({0: b"x" * 4096})
+        bench_of_sda.write_blocks({0: b"x" * 4096})
     assert is_intact(tree.root / "dev/sda")
     assert any((tree.root / "dev/sdb").read_bytes())
 
@@ -112,24 +112,24 @@ def test_step_after_cuts_writes_to_the_moved_drive_and_not_to_the_stranger(tree,
 @pytest.mark.parametrize(
     "what", ["fio_target", "trim", "flush", "write_blocks", "read_blocks", "open", "purge", "check"]
 )
-def test_let_go_drive_is_not_reached_by_the_name_that_a_stranger_has(tree, here, what):
-    here.target.away()
+def test_let_go_drive_is_not_reached_by_the_name_that_a_stranger_has(tree, bench_of_sda, what):
+    bench_of_sda.target.away()
     moved(tree)
     with pytest.raises(SsdrigError):
         {
-            "fio_target": lambda: here.fio_target,
-            "trim": lambda: here.trim(SIZE),
-            "flush": here.flush,
-            "write_blocks": lambda: here.write_blocks({0: bytes(4096)}),
-            "read_blocks": lambda: here.read_blocks([0]),
-            "open": here.target.open,
-            "purge": lambda: here.purge(SimpleNamespace(say=print, show=print)),
-            "check": here.check,
+            "fio_target": lambda: bench_of_sda.fio_target,
+            "trim": lambda: bench_of_sda.trim(SIZE),
+            "flush": bench_of_sda.flush,
+            "write_blocks": lambda: bench_of_sda.write_blocks({0: bytes(4096)}),
+            "read_blocks": lambda: bench_of_sda.read_blocks([0]),
+            "open": bench_of_sda.target.open,
+            "purge": lambda: bench_of_sda.purge(SimpleNamespace(say=print, show=print)),
+            "check": bench_of_sda.check,
         }[what]()
     assert is_intact(tree.root / "dev/sda")
 
 
-def test_nothing_is_asked_of_the_name_of_a_let_go_drive(tree, here, monkeypatch):
+def test_nothing_is_asked_of_the_name_of_a_let_go_drive(tree, bench_of_sda, monkeypatch):
     """SMART, the kernel's counters and settings go by name, which a stranger has now."""
     asked = []
     monkeypatch.setattr(bench, "polled", lambda drive, like=None: asked.append(drive.name) or {})
@@ -137,39 +137,44 @@ def test_nothing_is_asked_of_the_name_of_a_let_go_drive(tree, here, monkeypatch)
     monkeypatch.setattr(bench.conditions, "read", lambda name, **_: asked.append(name) or {"found": {}})
     monkeypatch.setattr(bench.conditions, "change", lambda key, value, name, **_: asked.append(name))
     monkeypatch.setattr(bench.conditions, "put_back", lambda key, before, name, **_: asked.append(name))
-    here.poll(None), here.witness(0), here.conditions(), here.change("scheduler", "none")
+    (
+        bench_of_sda.poll(None),
+        bench_of_sda.witness(0),
+        bench_of_sda.conditions(),
+        bench_of_sda.change("scheduler", "none"),
+    )
     assert asked == ["sda"] * 4
-    here.target.away()
+    bench_of_sda.target.away()
     moved(tree)
     asked.clear()
-    for act in (lambda: here.poll(None), lambda: here.change("scheduler", "none")):
+    for act in (lambda: bench_of_sda.poll(None), lambda: bench_of_sda.change("scheduler", "none")):
         with pytest.raises(SsdrigError):
             act()
-    assert here.witness(0)["stat"] is None
-    here.conditions()
+    assert bench_of_sda.witness(0)["stat"] is None
+    bench_of_sda.conditions()
     with pytest.raises(SsdrigError):
-        here.put_back("scheduler", ["none"])
-    here.put_back("governor", ["performance"])  # of the host
+        bench_of_sda.put_back("scheduler", ["none"])
+    bench_of_sda.put_back("governor", ["performance"])  # of the host
     assert asked == [None, None, "sda"]
-    here.target.back()
-    here.poll(None), here.witness(0)
+    bench_of_sda.target.back()
+    bench_of_sda.poll(None), bench_of_sda.witness(0)
     assert asked[3:] == ["sdb", "sdb"]
 
 
-def test_poll_during_which_the_drive_was_let_go_counts_for_nothing(tree, here, monkeypatch):
-    monkeypatch.setattr(bench, "polled", lambda drive, like=None: here.target.away() or {"of": "whoever"})
+def test_poll_during_which_the_drive_was_let_go_counts_for_nothing(tree, bench_of_sda, monkeypatch):
+    monkeypatch.setattr(bench, "polled", lambda drive, like=None: bench_of_sda.target.away() or {"of": "whoever"})
     with pytest.raises(DriveError):
-        here.poll(None)
+        bench_of_sda.poll(None)
 
     def gone_and_back(drive, like=None):
-        here.target.away()
-        here.target.back()
+        bench_of_sda.target.away()
+        bench_of_sda.target.back()
         return {"of": "whoever"}
 
-    here.target.back()
+    bench_of_sda.target.back()
     monkeypatch.setattr(bench, "polled", gone_and_back)
     with pytest.raises(DriveError):
-        here.poll(None)
+        bench_of_sda.poll(None)
 
 
 @pytest.mark.parametrize("what", ["Door", "Held"])
@@ -189,7 +194,7 @@ def test_lock_is_given_back_when_the_hold_cannot_be_made(tree, monkeypatch, what
         pass
 
 
-def test_names_swapped_with_another_drive_are_followed(tree, here, tmp_path):
+def test_names_swapped_with_another_drive_are_followed(tree, bench_of_sda, tmp_path):
     tree.sata("sdb", serial="STRANGER99", model="FAMILY PHOTOS", port=3, size_bytes=SIZE)
 
     def swap(tree):
@@ -199,15 +204,15 @@ def test_names_swapped_with_another_drive_are_followed(tree, here, tmp_path):
         photos(tree.root / "dev" / moved_)
         tree.sata("sdb", port=1, size_bytes=SIZE)
 
-    cut(here, tree, swap)
-    fio.run(fill.job(fill_of(), here.fio_target, 1), tmp_path / "fio")
+    cut(bench_of_sda, tree, swap)
+    fio.run(fill.job(fill_of(), bench_of_sda.fio_target, 1), tmp_path / "fio")
     assert is_intact(tree.root / "dev/sda") and any((tree.root / "dev/sdb").read_bytes())
 
 
-def test_path_stays_the_same_when_the_drive_moved(tree, here):
-    before = here.fio_target
-    cut(here, tree)
-    assert here.fio_target == before and os.path.samefile(before, tree.root / "dev/sdb")
+def test_path_stays_the_same_when_the_drive_moved(tree, bench_of_sda):
+    before = bench_of_sda.fio_target
+    cut(bench_of_sda, tree)
+    assert bench_of_sda.fio_target == before and os.path.samefile(before, tree.root / "dev/sdb")
 
 
 # ---- the number
@@ -430,8 +435,8 @@ def test_ata_erase_asks_for_the_path_before_each_command(monkeypatch):
 
     def run(argv, *_, **__):
         ran.append(argv)
-        said = " ".join(f"{word:04x}" for word in words)
-        return SimpleNamespace(exit_code=0, stdout=said.encode(), argv=argv, stderr="", why=None)
+        words_text = " ".join(f"{word:04x}" for word in words)
+        return SimpleNamespace(exit_code=0, stdout=words_text.encode(), argv=argv, stderr="", why=None)
 
     monkeypatch.setattr(ata_security.program, "run", run)
     monkeypatch.setattr(ata_security.erasing, "run", run)
@@ -444,41 +449,41 @@ def test_ata_erase_asks_for_the_path_before_each_command(monkeypatch):
 # ---- who has come since
 
 
-def test_step_is_refused_when_a_stranger_mounted_the_drive_since(tree, here):
-    here.check()
+def test_step_is_refused_when_a_stranger_mounted_the_drive_since(tree, bench_of_sda):
+    bench_of_sda.check()
     tree.mount("sda", "/media/stranger")
     with pytest.raises(UnsafeTarget, match="mounted: "):
-        here.check()
+        bench_of_sda.check()
 
 
-def test_step_is_refused_when_a_stranger_has_the_drive_open_for_writing(tree, here, monkeypatch):
+def test_step_is_refused_when_a_stranger_has_the_drive_open_for_writing(tree, bench_of_sda, monkeypatch):
     monkeypatch.setattr(guard.time, "sleep", lambda s: None)
-    here.check()
+    bench_of_sda.check()
     tree.process(4242, "qemu-system-x86", "/dev/sda")
     with pytest.raises(UnsafeTarget, match="writer: .*process 4242"):
-        here.check()
+        bench_of_sda.check()
 
 
-def test_writer_that_is_gone_in_a_moment_ends_no_run(tree, here, monkeypatch):
+def test_writer_that_is_gone_in_a_moment_ends_no_run(tree, bench_of_sda, monkeypatch):
     import shutil
 
     tree.process(4242, "smartd", "/dev/sda")
     monkeypatch.setattr(guard.time, "sleep", lambda s: shutil.rmtree(tree.root / "proc/4242"))
-    assert here.check().serial == here.drive["serial"] and not (tree.root / "proc/4242").exists()
+    assert bench_of_sda.check().serial == bench_of_sda.drive["serial"] and not (tree.root / "proc/4242").exists()
 
 
-def test_volume_made_on_the_drive_since_is_refused(tree, here):
-    here.check()
+def test_volume_made_on_the_drive_since_is_refused(tree, bench_of_sda):
+    bench_of_sda.check()
     tree.volume("dm-0", "sda", label="stranger")
     with pytest.raises(UnsafeTarget, match="holder: "):
-        here.check()
+        bench_of_sda.check()
 
 
-def test_content_of_the_runs_own_is_no_reason_against_its_next_step(tree, here):
+def test_content_of_the_runs_own_is_no_reason_against_its_next_step(tree, bench_of_sda):
     with open(tree.root / "dev/sda", "r+b") as disk:
         disk.seek(1080)
         disk.write(b"\x53\xef")
-    assert here.check().serial == here.drive["serial"]
+    assert bench_of_sda.check().serial == bench_of_sda.drive["serial"]
 
 
 # ---- away within a step
@@ -494,24 +499,24 @@ def exchanged(tree) -> None:
 OFFSETS = [0, 8 * MIB, 40 * MIB]
 
 
-def test_disk_exchanged_within_a_step_is_no_mark_and_is_not_written(tree, here):
+def test_disk_exchanged_within_a_step_is_no_mark_and_is_not_written(tree, bench_of_sda):
     """A step that went on would write to it, or leave its content as marks."""
-    here.write_blocks(dict.fromkeys(OFFSETS, WRITTEN))
-    here.remember(OFFSETS)
-    here.check()  # the step begins
-    cut(here, tree, exchanged)
+    bench_of_sda.write_blocks(dict.fromkeys(OFFSETS, WRITTEN))
+    bench_of_sda.remember(OFFSETS)
+    bench_of_sda.check()  # the step begins
+    cut(bench_of_sda, tree, exchanged)
     for _ in range(2):
         with pytest.raises(ExchangedDrive):
-            here.check()  # its next slice, or the next step
-        here.remember(OFFSETS)
+            bench_of_sda.check()  # its next slice, or the next step
+        bench_of_sda.remember(OFFSETS)
     assert is_intact(tree.root / "dev/sda")
 
 
-def test_drive_away_within_a_step_is_known_by_what_the_step_has_not_overwritten(tree, here):
-    here.write_blocks(dict.fromkeys(OFFSETS, WRITTEN))
-    here.remember(OFFSETS)
-    here.check()
-    here.write_blocks({0: bytes(reversed(WRITTEN))})
+def test_drive_away_within_a_step_is_known_by_what_the_step_has_not_overwritten(tree, bench_of_sda):
+    bench_of_sda.write_blocks(dict.fromkeys(OFFSETS, WRITTEN))
+    bench_of_sda.remember(OFFSETS)
+    bench_of_sda.check()
+    bench_of_sda.write_blocks({0: bytes(reversed(WRITTEN))})
 
     def back(tree):
         content = (tree.root / "dev/sda").read_bytes()
@@ -519,22 +524,22 @@ def test_drive_away_within_a_step_is_known_by_what_the_step_has_not_overwritten(
         tree.sata(size_bytes=SIZE)
         (tree.root / "dev/sda").write_bytes(content)
 
-    cut(here, tree, back)
-    assert here.check().serial == SERIAL
+    cut(bench_of_sda, tree, back)
+    assert bench_of_sda.check().serial == SERIAL
 
 
 @pytest.mark.parametrize("do", ["purge", "fill", "cuts"])
-def test_marks_are_there_before_the_first_step_that_writes(tree, here, do):
+def test_marks_are_there_before_the_first_step_that_writes(tree, bench_of_sda, do):
     """Without them a disk that was exchanged within that step would be written."""
     from ssdrig.run import engine
 
     (tree.root / "dev/sda").write_bytes(WRITTEN * (SIZE // len(WRITTEN)))
-    stage = SimpleNamespace(bench=here, marked=False)
+    stage = SimpleNamespace(bench=bench_of_sda, marked=False)
     engine.mark(SimpleNamespace(do=do, range_bytes=8 * MIB), stage)
-    here.check()
-    cut(here, tree, exchanged)
+    bench_of_sda.check()
+    cut(bench_of_sda, tree, exchanged)
     with pytest.raises(ExchangedDrive):
-        here.check()
+        bench_of_sda.check()
     assert stage.marked and is_intact(tree.root / "dev/sda")
 
 
@@ -571,12 +576,12 @@ def _named(path: Path) -> str:
 
 def names_used() -> dict[str, list[int]]:
     """Lines of each module that take the name of a drive's node."""
-    found: dict[str, list[int]] = {}
+    uses: dict[str, list[int]] = {}
     for path in FILES:
         for part in ast.walk(ast.parse(path.read_text())):
             if isinstance(part, ast.Attribute) and part.attr in ("node", "by_id") and not _is_platform(part):
-                found.setdefault(_named(path), []).append(part.lineno)
-    return found
+                uses.setdefault(_named(path), []).append(part.lineno)
+    return uses
 
 
 def _is_platform(part: ast.Attribute) -> bool:
@@ -584,8 +589,8 @@ def _is_platform(part: ast.Attribute) -> bool:
 
 
 def test_no_module_outside_the_list_uses_the_name_of_a_drive():
-    found = names_used()
-    assert found and set(found) <= set(NAMES), {name: found[name] for name in set(found) - set(NAMES)}
+    uses = names_used()
+    assert uses and set(uses) <= set(NAMES), {name: uses[name] for name in set(uses) - set(NAMES)}
 
 
 # what asks by a name that is not held: a drive that nothing is done to, or the one that runs the asking itself
@@ -620,12 +625,12 @@ def test_what_asks_by_name_asks_a_drive_that_is_held():
 
 
 @pytest.mark.parametrize("away", ["let go", "moved"])
-def test_promise_of_a_drive_that_is_away_is_not_asked_of_its_name(tree, here, away):
-    here.target.away()
+def test_promise_of_a_drive_that_is_away_is_not_asked_of_its_name(tree, bench_of_sda, away):
+    bench_of_sda.target.away()
     if away == "moved":
         moved(tree)
     with pytest.raises(DriveError):
-        here.target.promise()
+        bench_of_sda.target.promise()
 
 
 def test_no_writing_command_is_given_a_name():

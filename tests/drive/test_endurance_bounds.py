@@ -285,7 +285,7 @@ def test_what_is_reached_is_reached_whatever_else_is_not_known():
     """107 % used, or all P/E cycles, of a drive that does not report its host bytes: nothing had been said."""
     for more, limit in (({"percentage_used": 107}, "percentage_used"), ({"pe_cycles_mean": 50}, "pe_cycles")):
         got = project(snap(**more), Limits(pe_cycles=50))
-        assert [(each["limit"], each["days"]) for each in got["ahead"]] == [(limit, 0)]
+        assert [(limit_row["limit"], limit_row["days"]) for limit_row in got["ahead"]] == [(limit, 0)]
     assert project(snap(percentage_used=99))["ahead"] == [] == project(snap(pe_cycles_mean=49), Limits(50))["ahead"]
 
 

@@ -86,8 +86,8 @@ def test_a_name_that_no_path_can_have_is_passed_over(tree):
 @pytest.mark.parametrize("point", ["/", "/boot", "/boot/efi", "/usr", "/var"])
 def test_the_boot_disk(tree, point):
     tree.mount(tree.partition("sda", 1), point)
-    found = against(tree, serial=SERIAL)
-    assert found == {"mounted": f"sda1 on {point}", "boot": f"this system runs from it ({point})"}
+    refusals = against(tree, serial=SERIAL)
+    assert refusals == {"mounted": f"sda1 on {point}", "boot": f"this system runs from it ({point})"}
 
 
 def test_the_boot_disk_below_encryption_volumes_and_a_raid(tree):
@@ -162,8 +162,8 @@ def test_a_disk_without_number(tree):
 
 def test_a_node_that_does_not_open(tree):
     (tree.root / "dev/sda").unlink()
-    found = against(tree, serial=SERIAL)
-    assert found == {"open": "/dev/sda does not open: No such file or directory"}
+    refusals = against(tree, serial=SERIAL)
+    assert refusals == {"open": "/dev/sda does not open: No such file or directory"}
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_software_is_no_target(tree, name, kind):
 
 def test_a_partition_is_no_target(tree):
     name = tree.partition("sda", 1)
-    found = guard.refusals(by_hand(name, 8, 1, 64 << 20), "HAND", tree.root)
-    assert [r.why for r in found if r.check == "kind"] == ["/dev/sda1 is not a whole disk: partition"]
+    refusals = guard.refusals(by_hand(name, 8, 1, 64 << 20), "HAND", tree.root)
+    assert [r.why for r in refusals if r.check == "kind"] == ["/dev/sda1 is not a whole disk: partition"]
 
 
 def test_a_disk_that_is_gone(tree):
@@ -284,9 +284,9 @@ def test_a_file_system_needs_destroy_data_with_this_serial(tree):
 
 def test_a_wrong_serial_is_refused_with_both_named(tree):
     make_ext4(tree.root / "dev/sda")
-    found = against(tree, serial="S6Z1NX0W100001")
-    assert found["destroy-data"] == f"--destroy-data names S6Z1NX0W100001, this drive is {SERIAL}"
-    assert found["signature"] == "ext4"
+    refusals = against(tree, serial="S6Z1NX0W100001")
+    assert refusals["destroy-data"] == f"--destroy-data names S6Z1NX0W100001, this drive is {SERIAL}"
+    assert refusals["signature"] == "ext4"
     with (
         pytest.raises(UnsafeTarget, match="give --destroy-data that drive's serial"),
         guard.hold(find(SERIAL, tree.root), "S6Z1NX0W100001", tree.root),
@@ -325,9 +325,11 @@ def test_a_serial_that_is_nearly_right_is_wrong_also_where_there_is_nothing_to_d
 )
 def test_what_wipefs_says(tree, tmp_path, monkeypatch, script, why):
     fake_wipefs(tmp_path, monkeypatch, script)
-    found = against(tree)
+    refusals = against(tree)
     assert (
-        found.get("signature", "") == why if "cannot" not in why and "medium" not in why else why in found["signature"]
+        refusals.get("signature", "") == why
+        if "cannot" not in why and "medium" not in why
+        else why in refusals["signature"]
     )
 
 
@@ -350,8 +352,8 @@ def fake_wipefs(tmp_path, monkeypatch, script):
 def test_a_dry_run_names_every_reason_and_then_refuses(tree, monkeypatch):
     tree.mount("sda", "/mnt")
     drive = find(SERIAL, tree.root)
-    real, said = guard.refusals, []
+    real, lines = guard.refusals, []
     monkeypatch.setattr(guard, "refusals", lambda drive, serial: real(drive, serial, tree.root))
     with pytest.raises(UnsafeTarget, match="1 reasons against it"):
-        guard.announce_refusals(drive, SERIAL, said.append)
-    assert said == ["refused, mounted: sda on /mnt"]
+        guard.announce_refusals(drive, SERIAL, lines.append)
+    assert lines == ["refused, mounted: sda on /mnt"]

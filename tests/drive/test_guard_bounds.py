@@ -49,9 +49,9 @@ def test_the_serial_of_destroy_data(tree, given, expected):
 
 def test_a_drive_without_serial_is_never_overridden(tree):
     tree.partition("sda", 1)
-    found = guard._refusals(a_drive(serial="", name="sda", node="/dev/sda"), "", tree.root, uses.survey(tree.root))
-    assert {"serial", "changed", "signature"} == {r.check for r in found} - {"kind"}
-    assert next(r for r in found if r.check == "signature").override is None
+    refusals = guard._refusals(a_drive(serial="", name="sda", node="/dev/sda"), "", tree.root, uses.survey(tree.root))
+    assert {"serial", "changed", "signature"} == {r.check for r in refusals} - {"kind"}
+    assert next(r for r in refusals if r.check == "signature").override is None
 
 
 @pytest.mark.parametrize("one, other, same", [("aB", "Ab", True), ("a", "b", False), ("", "", False)])
@@ -165,10 +165,10 @@ def test_descriptor_0_is_closed_too():
 
 
 @pytest.mark.parametrize(
-    "given, kept", [("ab-1._x", "AB-1._X"), ("a/b c", "A_B_C"), ("x" * 100, "X" * 100), ("x" * 101, "X" * 100)]
+    "given, name", [("ab-1._x", "AB-1._X"), ("a/b c", "A_B_C"), ("x" * 100, "X" * 100), ("x" * 101, "X" * 100)]
 )
-def test_name_of_a_lock(given, kept):
-    assert guard.name(given) == f"{kept}.lock"
+def test_name_of_a_lock(given, name):
+    assert guard.name(given) == f"{name}.lock"
 
 
 def test_a_lock_is_its_owners_and_names_its_process(tree):

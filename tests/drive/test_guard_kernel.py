@@ -79,8 +79,10 @@ def test_real_a_mounted_disk(loop, tmp_path):
     point = tmp_path / "mnt"
     point.mkdir()
     with undone(["mount", loop.node, str(point)], ["umount", str(point)]):
-        found = real(loop)
-        assert f"{loop.name} on {point}" in found["mounted"].split(", ") and "refuses exclusive use" in found["busy"]
+        refusals = real(loop)
+        assert (
+            f"{loop.name} on {point}" in refusals["mounted"].split(", ") and "refuses exclusive use" in refusals["busy"]
+        )
 
 
 def test_real_a_mounted_partition(loop, tmp_path):
@@ -91,8 +93,8 @@ def test_real_a_mounted_partition(loop, tmp_path):
         point = tmp_path / "mnt"
         point.mkdir()
         with undone(["mount", part, str(point)], ["umount", str(point)]):
-            found = real(loop)
-            assert f"{loop.name}p1 on {point}" in found["mounted"].split(", ") and "busy" in found
+            refusals = real(loop)
+            assert f"{loop.name}p1 on {point}" in refusals["mounted"].split(", ") and "busy" in refusals
 
 
 def test_real_swap(loop):
@@ -100,8 +102,8 @@ def test_real_swap(loop):
         pytest.skip("no mkswap here")
     subprocess.run(["mkswap", loop.node], check=True, capture_output=True)
     with undone(["swapon", "--priority", "-2", loop.node], ["swapoff", loop.node]):
-        found = real(loop)
-        assert found["swap"] == f"swap on {loop.name}" and "busy" in found
+        refusals = real(loop)
+        assert refusals["swap"] == f"swap on {loop.name}" and "busy" in refusals
 
 
 def test_real_a_device_mapper_holder(loop):
@@ -109,8 +111,8 @@ def test_real_a_device_mapper_holder(loop):
         pytest.skip("no dmsetup here")
     name = f"ssdrig-test-{os.getpid()}"
     with undone(["dmsetup", "create", name, "--table", f"0 65536 linear {loop.node} 0"], ["dmsetup", "remove", name]):
-        found = real(loop)
-        assert f"({name}) is on it" in found["holder"] and "busy" in found
+        refusals = real(loop)
+        assert f"({name}) is on it" in refusals["holder"] and "busy" in refusals
 
 
 def test_real_an_exclusive_open(loop):
@@ -160,14 +162,14 @@ def test_real_holding_is_seen_by_the_kernel(loop, monkeypatch, tmp_path):
 
 
 def test_real_the_disk_of_this_system_is_refused():
-    found = {d.name: guard.refusals(d, d.serial) for d in all_drives()}
+    refusals = {d.name: guard.refusals(d, d.serial) for d in all_drives()}
     source = subprocess.run(
         ["findmnt", "--noheadings", "--output", "SOURCE", "/"], capture_output=True, text=True
     ).stdout.strip()
-    disk = next((name for name in found if source.startswith(f"/dev/{name}")), None)
+    disk = next((name for name in refusals if source.startswith(f"/dev/{name}")), None)
     if disk is None:
         pytest.skip(f"the root file system is on {source or 'nothing'}, which is no disk seen here")
-    assert "boot" in [r.check for r in found[disk]] and all(r.override is None for r in found[disk])
+    assert "boot" in [r.check for r in refusals[disk]] and all(r.override is None for r in refusals[disk])
 
 
 def test_long_tables_are_read_to_their_end(tmp_path):

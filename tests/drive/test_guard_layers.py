@@ -208,6 +208,6 @@ def test_a_bench_whose_end_is_unknown(tree, monkeypatch, root, known, refused):
     monkeypatch.setattr(guard.latch, "of_drive", lambda serial: known if serial == SERIAL else None)
     monkeypatch.setattr(guard.latch, "in_words", lambda what: "its bench")
     monkeypatch.setattr(guard, "_content", lambda drive, root: "")
-    found = guard._refusals(drive, None, root or tree.root, uses.survey(tree.root))
-    whys = [r.why for r in found if r.check == "bench"]
+    refusals = guard._refusals(drive, None, root or tree.root, uses.survey(tree.root))
+    whys = [r.why for r in refusals if r.check == "bench"]
     assert whys == (["its bench; look at its supply, then ./ssdrig rig clear"] if refused else [])

@@ -65,12 +65,12 @@ def test_a_process_of_the_same_namespace_is_not_named(tree):
 
 
 @pytest.mark.parametrize(
-    "option, found", [("journal_path=/dev/sda", {"nvme0n1", "sda"}), ("data=/dev/sda", {"nvme0n1"})]
+    "option, mounts_read", [("journal_path=/dev/sda", {"nvme0n1", "sda"}), ("data=/dev/sda", {"nvme0n1"})]
 )
-def test_journal_of_a_mount(tree, option, found):
+def test_journal_of_a_mount(tree, option, mounts_read):
     tree.mount("nvme0n1", "/mnt", options=f"rw,{option}")
     (mount,) = [m for m in uses.all_mounts(tree.root) if m.point == "/mnt"]
-    assert uses.devices_of(mount, tree.root) == found
+    assert uses.devices_of(mount, tree.root) == mounts_read
 
 
 # --- who writes
@@ -136,11 +136,11 @@ def test_processes_that_are_hidden(tree, count, unseen):
 
 
 @pytest.mark.parametrize(
-    "entry, found", [("nvme3n1", ["nvme3n1"]), ("nvme3c0n2", ["nvme3n2"]), ("nvme3n1p1", []), ("hwmon1", [])]
+    "entry, names", [("nvme3n1", ["nvme3n1"]), ("nvme3c0n2", ["nvme3n2"]), ("nvme3n1p1", []), ("hwmon1", [])]
 )
-def test_behind_a_controller(tmp_path, entry, found):
+def test_behind_a_controller(tmp_path, entry, names):
     (tmp_path / "nvme3" / entry).mkdir(parents=True)
-    assert openers.behind_character_device(str(tmp_path / "nvme3")) == found
+    assert openers.behind_character_device(str(tmp_path / "nvme3")) == names
     assert openers.behind_character_device(str(tmp_path / "ng3n1")) == ["nvme3n1"]
     (tmp_path / "sg0/device/block/sda").mkdir(parents=True)
     assert openers.behind_character_device(str(tmp_path / "sg0")) == ["sda"]
@@ -232,8 +232,8 @@ def test_a_thread_that_holds_a_disk_when_the_main_thread_does_not(tree, how):
     (tree.root / "proc").symlink_to("/proc")
     with held_by_a_thread(disk, how) as process:
         assert not any(os.path.realpath(fd) == str(disk) for fd in _descriptors(f"/proc/{process.pid}/fd"))
-        found, _ = openers.writers(tree.root)
-        assert [words.split()[:2] for words in found["sda"]] == [["process", str(process.pid)]]
+        writers, _ = openers.writers(tree.root)
+        assert [words.split()[:2] for words in writers["sda"]] == [["process", str(process.pid)]]
     assert openers.writers(tree.root)[0] == {}
 
 

@@ -17,9 +17,9 @@ def test_packages_without_their_parts(tmp_path):
     zone(tmp_path, "intel-rapl:1", "psys", "7")
     zone(tmp_path, "intel-rapl:3", "package-0")
     zone(tmp_path, "intel-rapl:2", "package-1", None)
-    found = host_energy.zones(tmp_path)
-    assert [each.name for each in found] == ["package-0", "psys", "package-0 intel-rapl:3"]
-    assert host_energy.energy_uJ(found[1].folder) == 7 and found[0].range_uJ == 1000
+    zones = host_energy.zones(tmp_path)
+    assert [zone.name for zone in zones] == ["package-0", "psys", "package-0 intel-rapl:3"]
+    assert host_energy.energy_uJ(zones[1].folder) == 7 and zones[0].range_uJ == 1000
 
 
 def test_host_without_any(tmp_path):

@@ -69,8 +69,8 @@ def test_bridge_that_does_not_pass_identify_on_now_is_ambiguous():
 
 def test_identity_of_a_record_ignores_what_is_of_another_type():
     odd = {"serial": 5, "model": ["x"], "nsid": "1", "lun": True, "capacity_bytes": 7, "wwn": "naa.1", "else": {}}
-    found = Identity.of(odd)
-    assert (found.serial, found.model, found.nsid, found.lun, found.capacity_bytes) == ("", "", None, None, 7)
+    facts = Identity.of(odd)
+    assert (facts.serial, facts.model, facts.nsid, facts.lun, facts.capacity_bytes) == ("", "", None, None, 7)
     assert identity.conflict({}, odd) == ()
 
 

@@ -358,9 +358,9 @@ def test_any_bytes_in_any_file_give_a_drive_with_fields_of_their_type(shared_tre
     before = file.read_bytes() if file.exists() else None
     shared_tree.write(path, content)
     try:
-        found = all_drives(shared_tree.root)
-        assert {d.name for d in found} == {"sda", "nvme0n1"} or path == "sys/block/sda/hidden"
-        for drive in found:
+        drives = all_drives(shared_tree.root)
+        assert {d.name for d in drives} == {"sda", "nvme0n1"} or path == "sys/block/sda/hidden"
+        for drive in drives:
             for field, value in vars(drive).items():
                 assert isinstance(value, TYPES[field]), (field, value)
                 if isinstance(value, str):
@@ -411,9 +411,9 @@ def test_numbers_are_plain_decimals_only(tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir("/sys/block"), reason="no /sys/block")
 def test_this_machine():
-    found = all_drives()
-    if not found:
+    drives = all_drives()
+    if not drives:
         pytest.skip("no drive is seen on this machine")
-    for drive in found:
+    for drive in drives:
         assert os.path.exists(f"/sys/block/{drive.name}") and drive.capacity_bytes >= 0
         assert not drive.name.startswith(("loop", "zram", "ram", "dm-"))

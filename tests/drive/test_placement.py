@@ -50,8 +50,8 @@ def test_it_is_a_condition_of_the_run(tools, drive):
     (tools.folder / "page.get-feature").write_text(OFF)
     assert placement.condition("/dev/nvme7", 1) == ({"nvme.fdp": "off"}, {})
     (tools.folder / "page.get-feature").unlink()
-    found, unknown = placement.condition("/dev/nvme7", 1)
-    assert found == {"nvme.fdp": None} and set(unknown) == {"nvme.fdp"}
+    settings, unknown = placement.condition("/dev/nvme7", 1)
+    assert settings == {"nvme.fdp": None} and set(unknown) == {"nvme.fdp"}
 
 
 def test_a_drive_without_placement_has_no_such_condition(tools):

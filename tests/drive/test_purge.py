@@ -246,9 +246,9 @@ def test_dry_run_lists_methods_and_what_stands_against_it(run, capsys, monkeypat
         and "no: the controller does not support it (SANICAP bit 1)" in out
     )
     assert run("--dry-run", "--json") == 3
-    said = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
     assert (
-        said["chosen"] == "format-secure"
-        and said["refusals"][0]["check"] == "signature"
-        and len(said["methods"]) == len(purge.METHODS)
+        document["chosen"] == "format-secure"
+        and document["refusals"][0]["check"] == "signature"
+        and len(document["methods"]) == len(purge.METHODS)
     )

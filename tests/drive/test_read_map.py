@@ -52,12 +52,12 @@ def test_slow_cells_are_those_that_are_slow_each_time(made):
     drive = made(
         took=lambda number, asked: SLOW_NS if 50 <= number < 60 or (number % 40 == 7 and asked == 1) else QUICK_NS
     )
-    found = read_map.figures(drive.read())
-    assert (found["cells"], found["stride"], found["whole"]) == (CELLS, 1, True)
-    assert [(one["offset"], one["length"]) for one in found["slow"]] == [(50 * MIB, 10 * MIB)]
-    assert found["cells_slow"] == 10 and found["cells_not_read_again"] == 0
-    assert found["slow"][0]["MB_per_s"] == pytest.approx(MIB / 1e6 / 0.005)
-    assert found["MB_per_s_median"] == pytest.approx(MIB / 1e6 / 0.001)
+    figures = read_map.figures(drive.read())
+    assert (figures["cells"], figures["stride"], figures["whole"]) == (CELLS, 1, True)
+    assert [(one["offset"], one["length"]) for one in figures["slow"]] == [(50 * MIB, 10 * MIB)]
+    assert figures["cells_slow"] == 10 and figures["cells_not_read_again"] == 0
+    assert figures["slow"][0]["MB_per_s"] == pytest.approx(MIB / 1e6 / 0.005)
+    assert figures["MB_per_s_median"] == pytest.approx(MIB / 1e6 / 0.001)
 
 
 def test_it_opens_for_reading_alone_and_past_the_cache(made):
@@ -68,17 +68,17 @@ def test_it_opens_for_reading_alone_and_past_the_cache(made):
 
 def test_a_drive_that_takes_longer_is_read_in_part_and_in_time(made):
     drive = made(took=lambda number, asked: 100_000_000)
-    found = drive.read(limit_s=10.0)
-    assert found.stride == 3 and drive.now_ns <= 10.5e9
-    assert {one.offset // MIB % 3 for one in found.cells} == {0}
+    figures = drive.read(limit_s=10.0)
+    assert figures.stride == 3 and drive.now_ns <= 10.5e9
+    assert {one.offset // MIB % 3 for one in figures.cells} == {0}
 
 
 @pytest.mark.parametrize("limit_s", [10.0, 20.0, 60.0])
 def test_a_drive_that_becomes_slower_ends_in_time(made, limit_s):
     """Cells are quick when they show how long one takes, and slow from then on."""
     drive = made(took=lambda number, asked: QUICK_NS if asked == 1 and number % 6 == 0 else 500_000_000)
-    found = drive.read(limit_s)
-    assert drive.now_ns <= (limit_s + 0.6) * 1e9 and found.duration_s <= limit_s + 0.6
+    figures = drive.read(limit_s)
+    assert drive.now_ns <= (limit_s + 0.6) * 1e9 and figures.duration_s <= limit_s + 0.6
 
 
 def test_empty_and_unreadable_cells_are_not_judged(made):
@@ -87,11 +87,11 @@ def test_empty_and_unreadable_cells_are_not_judged(made):
         empty=range(100),
         broken=(120,),
     )
-    found = drive.read()
-    figures = read_map.figures(found)
+    read = drive.read()
+    figures = read_map.figures(read)
     assert figures["cells_empty"] == 100 and figures["unreadable"] == [120 * MIB]
     assert figures["latency_ms_median"] == pytest.approx(1.0) and figures["cells_slow"] == 1
-    shown = "".join(read_map.picture(found, columns=100))
+    shown = "".join(read_map.picture(read, columns=100))
     assert len(shown) == CELLS and shown[:100] == "." * 100 and shown[120] == "x" and shown[150] == "▂"
 
 

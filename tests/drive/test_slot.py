@@ -98,21 +98,21 @@ def test_each_kind_drops_the_drive_alone(tree):
     tree.usb("sdc")
     tree.virtio("vda")
     tree.nvme_multipath(3)
-    found = {drive.name: slot.of(drive, tree.root) for drive in all_drives(tree.root)}
-    assert {name: place.kind for name, place in found.items()} == {
+    slots = {drive.name: slot.of(drive, tree.root) for drive in all_drives(tree.root)}
+    assert {name: place.kind for name, place in slots.items()} == {
         "sda": slot.SCSI,
         "sdb": slot.SCSI,
         "sdc": slot.USB,
         "vda": slot.PCIE,
         "nvme3n1": slot.FABRIC,
     }
-    assert names(found["sda"], tree)[:2] == ([f"{HOST}/target1:0:0/1:0:0:0/delete"], ["sys/class/scsi_host/host1/scan"])
-    assert names(found["sdb"], tree)[0] == [
+    assert names(slots["sda"], tree)[:2] == ([f"{HOST}/target1:0:0/1:0:0:0/delete"], ["sys/class/scsi_host/host1/scan"])
+    assert names(slots["sdb"], tree)[0] == [
         "sys/devices/pci0000:00/0000:00:1c.0/0000:05:00.0/host9/port-9:0/end_device-9:0/target9:0:0/9:0:0:0/delete"
     ]
     usb = "sys/devices/pci0000:00/0000:00:14.0/usb2/2-1"
-    assert names(found["sdc"], tree)[:2] == ([f"{usb}/authorized"], [f"{usb}/authorized"])
-    assert found["sdc"].drops[0][1] == "0" and found["sdc"].scans[0][1] == "1"
+    assert names(slots["sdc"], tree)[:2] == ([f"{usb}/authorized"], [f"{usb}/authorized"])
+    assert slots["sdc"].drops[0][1] == "0" and slots["sdc"].scans[0][1] == "1"
 
 
 def test_kernel_tells_nvme_and_disks_whose_stop_it_manages_and_no_other(tree):
@@ -122,11 +122,11 @@ def test_kernel_tells_nvme_and_disks_whose_stop_it_manages_and_no_other(tree):
     tree.sas("sdb")
     tree.usb("sdc")
     tree.virtio("vda")
-    found = {drive.name: (slot.of(drive, tree.root), drive) for drive in all_drives(tree.root)}
-    for place, _ in found.values():
+    slots = {drive.name: (slot.of(drive, tree.root), drive) for drive in all_drives(tree.root)}
+    for place, _ in slots.values():
         for file, _ in place.drops:
             tree.write(os.path.relpath(file, tree.root), "")
-    tells = lambda: {name for name, (place, drive) in found.items() if slot.announces(place, drive, tree.root)}
+    tells = lambda: {name for name, (place, drive) in slots.items() if slot.announces(place, drive, tree.root)}
     assert tells() == {"nvme0n1"}
     for file, managed in (("manage_start_stop", "1"), ("manage_system_start_stop", "0")):
         tree.write(f"{HOST}/target1:0:0/1:0:0:0/scsi_disk/1:0:0:0/{file}", managed)
@@ -154,8 +154,8 @@ def test_dual_port_drive_loses_both_functions(tree):
 def test_drive_behind_the_same_bridge_is_never_dropped(tree, index):
     tree.nvme(0)
     tree.nvme(1, serial="S6Z1NX0W100002")
-    for each in (0, 1):
-        pcie(tree, each)
+    for controller in (0, 1):
+        pcie(tree, controller)
     kernel = Kernel(tree, f"nvme{index}n1", lambda: None)
     kernel.slot(f"nvme{index}n1").drop()
     assert kernel.written == [(f"sys/devices/pci0000:00/{PORT}/0000:0{index + 1}:00.0/remove", "1")]

@@ -3,7 +3,7 @@ those of one drive each, serials are left out."""
 
 import pytest
 from ata_documents import GIB, MIB, drive, snap
-from smart_truths import nvme, said
+from smart_truths import is_unknown, nvme
 
 from ssdrig.drive.smart import ata_counters, counters
 from ssdrig.drive.smart.ata_readings import STATISTICS_SOURCE, Counter, Reading
@@ -31,7 +31,7 @@ def test_unlisted_drive_whose_statistics_wrapped(model, firmware, capacity, raw,
     )
     assert (got["host_written_bytes"], got["host_read_bytes"]) == (raw[0] * unit, raw[1] * unit)
     assert {(row["unit_bytes"], row["evidence"]) for row in got["counter_units"]} == {(unit, STATISTICS_SOURCE)}
-    assert said(got, "they have wrapped")
+    assert is_unknown(got, "they have wrapped")
 
 
 @pytest.mark.parametrize("unit", [16 * MIB, 32 * MIB, 128 * MIB, 10**9, GIB])
@@ -83,7 +83,7 @@ def test_repeated_count_that_nothing_decides_is_null():
     attributes = ((241, "Lifetime_Writes_GiB", 3000), (242, "Lifetime_Reads_GiB", 2000))
     got = snap("Phison Driven SSDs", *attributes, statistics=[(1, 0x18, 3000), (1, 0x28, 2000)], model_name="A")
     assert (got["host_written_bytes"], got["host_read_bytes"]) == (None, None)
-    assert said(got, "host bytes written", "512 B or 1 GiB")
+    assert is_unknown(got, "host bytes written", "512 B or 1 GiB")
 
 
 def test_life_left_and_used_that_make_100_are_not_told_apart():
@@ -99,7 +99,7 @@ def test_life_left_and_used_that_make_100_are_not_told_apart():
 def test_media_errors_of_two_sources_that_differ_are_null():
     """RBU-SC152: attribute 187 is 0, the statistics have 447 797."""
     got = snap("Phison Driven SSDs", (187, "Reported_Uncorrect", 0), statistics=[(4, 8, 447_797)])
-    assert got["media_errors"] is None and said(got, "media errors", "447797")
+    assert got["media_errors"] is None and is_unknown(got, "media errors", "447797")
     assert snap("Phison Driven SSDs", (187, "Reported_Uncorrect", 8), statistics=[(4, 8, 8)])["media_errors"] == 8
 
 

@@ -110,8 +110,10 @@ write:         0        0         0         0          0     500000.000         
 
 
 def read(*texts: str) -> list[dict]:
-    found = [(str(number), one) for number, text in enumerate(texts) for one in saved.documents_of(text.encode(), "f")]
-    return [counters.snapshot(document) for _, document in saved.with_identity(found)]
+    documents = [
+        (str(number), one) for number, text in enumerate(texts) for one in saved.documents_of(text.encode(), "f")
+    ]
+    return [counters.snapshot(document) for _, document in saved.with_identity(documents)]
 
 
 def ata(**more) -> dict:

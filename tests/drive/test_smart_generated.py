@@ -15,12 +15,12 @@ from ssdrig.drive.wear import screen as wear_screen
 def test_nothing_outside_its_bounds():
     known: dict[str, set] = {}
     for number, (kind, document) in enumerate(smart_documents.documents(1000, seed=7)):
-        found = counters.snapshot(document)
-        assert smart_documents.faults(kind, found) == [], (number, document)
-        known.setdefault(kind, set()).update(name for name in counters.FIGURES if found[name] is not None)
+        snapshot = counters.snapshot(document)
+        assert smart_documents.faults(kind, snapshot) == [], (number, document)
+        known.setdefault(kind, set()).update(name for name in counters.FIGURES if snapshot[name] is not None)
         if number % 10 == 0:
             limits = endurance.Limits(tbw_TB=100, years=5, pe_cycles=3000, drive_class="client")
-            report = standing.report(found | {"utc_ns": None}, document, limits, [], None, 25.0)
+            report = standing.report(snapshot | {"utc_ns": None}, document, limits, [], None, 25.0)
             json.dumps(report, default=str, allow_nan=False)
             text = wear_screen.screen(report, 80, False)
             assert not re.search(r"\b(nan|inf)\b", text), (number, text)

@@ -20,8 +20,8 @@ def test_every_field_of_the_schema_is_told_by_some_drive():
         *(row(number, f"Attribute_{number}", number) for number in smart_points.ATA_RAW),
         *(row(200 + i, name, 0) for i, name in enumerate(smart_points.ATA_NORMALISED)),
     )
-    told = set(device(every)[1]) | set(device(nvme())[1])
-    assert told == set(SCHEMA["smart_device"].fields)
+    known = set(device(every)[1]) | set(device(nvme())[1])
+    assert known == set(SCHEMA["smart_device"].fields)
     assert {key for _, fields in attributes(every).values() for key in fields} == set(SCHEMA["smart_attribute"].fields)
     tags = {key for tags, _ in attributes(every).values() for key in tags} | {"drive", "host"}
     assert tags == set(SCHEMA["smart_attribute"].tags)

@@ -2,7 +2,7 @@
 
 import pytest
 from no_tables import no_table_of_the_user  # noqa: F401  autouse
-from smart_truths import GIB, MIB, PHISON, SMI, ata, nvme, said, screen_of, snap
+from smart_truths import GIB, MIB, PHISON, SMI, ata, is_unknown, nvme, screen_of, snap
 
 from ssdrig.drive.smart import counters
 
@@ -15,14 +15,14 @@ def test_statistics_that_wrap_at_32_bits():
     attribute = (241, "Host_Writes_32MiB", 71_572)
     got = snap("StorFly CFast SATA 6Gbps SSDs", attribute, statistics=[(1, 0x18, sectors % 2**32)])
     assert got["host_written_bytes"] == 71_572 * 32 * MIB and got["host_written_source"] == "attribute 241 (32 MiB)"
-    assert got["host_written_wrap_bytes"] is None and said(got, "they have wrapped")
+    assert got["host_written_wrap_bytes"] is None and is_unknown(got, "they have wrapped")
 
 
 def test_apacer_counts_by_firmware():
     row, raw = "Apacer AS340/350 SSDs", 2_000_000_000
     assert snap(row, (241, "Total_LBAs_Written", raw), firmware_version="AP613PE0")["host_written_bytes"] == raw * 512
     got = snap(row, (241, "Total_LBAs_Written", 3000), firmware_version="V4.25.0")
-    assert got["host_written_bytes"] is None and said(got, "unknown unit")
+    assert got["host_written_bytes"] is None and is_unknown(got, "unknown unit")
 
 
 def test_ssstc_er2_counts_gb_of_the_host_and_gib_of_the_nand():
@@ -39,7 +39,7 @@ def test_ssstc_er2_counts_gb_of_the_host_and_gib_of_the_nand():
 def test_tlc_alone_is_no_total():
     got = snap(SMI, (241, "Host_Writes_32MiB", 100_000), (245, "TLC_Writes_32MiB", 150_000))
     assert got["nand_written_bytes"] is None and got["nand_written_tlc_bytes"] == 150_000 * 32 * MIB
-    assert said(got, "NAND bytes written", "TLC alone")
+    assert is_unknown(got, "NAND bytes written", "TLC alone")
 
 
 def test_a_173_of_0_does_not_win():
@@ -52,7 +52,7 @@ def test_a_173_of_0_does_not_win():
 
 def test_no_sensor_is_not_0_degrees():
     got = snap(PHISON, (194, "Temperature_Celsius", 0), temperature={"current": 0})
-    assert got["temperature_C"] is None and said(got, "temperature", "without a sensor")
+    assert got["temperature_C"] is None and is_unknown(got, "temperature", "without a sensor")
     got = snap(PHISON, (194, "Temperature_Celsius", 0), temperature={"current": 0, "lifetime_max": 0})
     assert got["temperature_C"] is None and got["temperature_max_C"] is None
     assert snap(PHISON, temperature={"current": 0, "lifetime_max": 44})["temperature_C"] == 0
@@ -66,7 +66,7 @@ def test_start_stop_cycles_of_0_after_thousands_of_hours():
         "power_on_time": {"hours": 8000},
     }
     got = counters.snapshot({"smartctl": sas})
-    assert got["power_cycles"] is None and said(got, "power cycles", "8000")
+    assert got["power_cycles"] is None and is_unknown(got, "power cycles", "8000")
     sas["power_on_time"]["hours"] = 3
     assert counters.snapshot({"smartctl": sas})["power_cycles"] == 0
 
@@ -193,7 +193,7 @@ def test_swissbit_halves_and_atp_sectors():
     x7 = "Swissbit X-7x Family SATA SSD"
     assert snap(x7, low, (243, "Host_LBA_Write_Exp", 0))["host_written_bytes"] == 9 * 10**9 * 512
     got = snap(x7, low, (243, "Host_LBA_Write_Exp", 1))
-    assert got["host_written_bytes"] is None and said(got, "second attribute")
+    assert got["host_written_bytes"] is None and is_unknown(got, "second attribute")
     x8 = snap("Swissbit X-8x Family SATA SSD", (241, "Total_Host_LBA_Written", 9 * 10**9))
     assert x8["host_written_bytes"] == 9 * 10**9 * 512
     atp = [(235, "Sectors_Written_to_SSD", 9 * 10**9), (241, "Sectors_Written_to_NAND", 12 * 10**9)]

@@ -123,8 +123,8 @@ def test_wdc():
     ],
 )
 def test_whose_page_it_is(vendor, model, made_by):
-    found = makers.maker_of(vendor, model)
-    assert (found and found.name) == made_by
+    maker = makers.maker_of(vendor, model)
+    assert (maker and maker.name) == made_by
 
 
 def test_pages_of_unknown_makers_are_not_decoded():

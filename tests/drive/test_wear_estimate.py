@@ -91,13 +91,13 @@ def test_estimate_needs_all_three(missing):
 
 
 def test_estimate_stands_only_where_nothing_better_is():
-    found = standing.report(samsung(5800, 62 * 10**9), {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
-    assert found["wa"]["flags"] == ("estimated",)
+    report = standing.report(samsung(5800, 62 * 10**9), {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
+    assert report["wa"]["flags"] == ("estimated",)
     counted = samsung(5800, 62 * 10**9) | {"nand_written_bytes": 200 * 10**12, "nand_written_unit_bytes": 1 << 30}
-    found = standing.report(counted, {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
-    assert found["wa"]["value"] == pytest.approx(200e12 / (62e9 * 512)) and "estimated" not in found["wa"]["flags"]
+    report = standing.report(counted, {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
+    assert report["wa"]["value"] == pytest.approx(200e12 / (62e9 * 512)) and "estimated" not in report["wa"]["flags"]
 
 
 def test_mean_cycles_are_on_the_screen_without_a_rating():
-    found = standing.report(samsung(5800, 62 * 10**9), {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
-    assert "Mean P/E cycles 5800" in wear_screen.screen(found, 100, False)
+    report = standing.report(samsung(5800, 62 * 10**9), {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
+    assert "Mean P/E cycles 5800" in wear_screen.screen(report, 100, False)

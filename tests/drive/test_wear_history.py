@@ -42,8 +42,8 @@ def test_that_nothing_counts_what_the_flash_takes_is_said_once(tmp_path, capsys)
     path = tmp_path / "now.json"
     path.write_text(json.dumps(NVME))
     _, out, _ = run(capsys, "--json", "--smartctl", str(path))
-    told = [words for words in json.loads(out)["unknown"] if "NAND" in words or "amplification" in words]
-    assert len(told) == 1 and told[0].startswith("NAND bytes written: ")
+    unknown = [words for words in json.loads(out)["unknown"] if "NAND" in words or "amplification" in words]
+    assert len(unknown) == 1 and unknown[0].startswith("NAND bytes written: ")
 
 
 def test_write_amplification_of_a_history_is_that_of_the_workload(tmp_path, capsys):
@@ -238,8 +238,8 @@ def test_clock_that_was_contradicted_once_costs_only_what_was_before():
     read = [
         reading | {"power_on_hours": hours, "utc_ns": day * DAY * 10**9} for day, hours in ((1, 0), (2, 900), (3, 920))
     ]
-    kept, why = standing.consistent(read, reading | {"power_on_hours": 940, "utc_ns": 4 * DAY * 10**9})
-    assert kept == read[1:] and why is not None
+    consistent, why = standing.consistent(read, reading | {"power_on_hours": 940, "utc_ns": 4 * DAY * 10**9})
+    assert consistent == read[1:] and why is not None
     assert standing.consistent([], reading) == ([], None)
 
 

@@ -38,10 +38,10 @@ def test_odd_fields_never_break_it(changes):
             document["nvme_smart_health_information_log"][name] = value
     wrapped = {"smartctl": document}
     snapshot = wear_command.counters.snapshot(wrapped) | {"utc_ns": saved.utc_ns(wrapped)}
-    found = standing.report(snapshot, wrapped, wear_command.endurance.Limits(tbw_TB=100, years=5), [], None, 25.0)
-    assert all(key in found for key in (*REQUIRED, "limits", "projection", "retention", "wa", "unknown"))
-    json.dumps(found, default=str, allow_nan=False)
-    assert wear_screen.screen(found, 80, False)
+    report = standing.report(snapshot, wrapped, wear_command.endurance.Limits(tbw_TB=100, years=5), [], None, 25.0)
+    assert all(key in report for key in (*REQUIRED, "limits", "projection", "retention", "wa", "unknown"))
+    json.dumps(report, default=str, allow_nan=False)
+    assert wear_screen.screen(report, 80, False)
 
 
 # figures computed by hand from the raw JSON of each file: data units x 512 000 B, LBAs x 512 B

@@ -27,14 +27,14 @@ def test_the_screen(tmp_path, capsys, monkeypatch):
         " warranty's years end in 4.0 years." in flat
     )
     assert "not known: - NAND bytes written" in flat and "Without power at most 20 days since the first reading" in flat
-    found = json.loads(run(capsys, *words, "--json")[1])
+    document = json.loads(run(capsys, *words, "--json")[1])
     monkeypatch.delenv("NO_COLOR", raising=False)
-    coloured = wear_screen.screen(found, 80, True)
+    coloured = wear_screen.screen(document, 80, True)
     assert "\x1b[32m" in coloured
     bare = coloured
     for code in (*terminal.COLOURS.values(), "\x1b[0m"):
         bare = bare.replace(code, "")
-    assert bare == wear_screen.screen(found, 80, False) == out[:-1]
+    assert bare == wear_screen.screen(document, 80, False) == out[:-1]
 
 
 @pytest.mark.parametrize("width", [50, 60, 72, 80, 100])

@@ -61,8 +61,8 @@ def test_struct_of_the_kernel_has_64_bytes():
 
 @pytest.mark.parametrize(("capacity", "holds"), [(True, 3 * MIB), (False, 4 * MIB)])
 def test_zone_holds_its_capacity_where_the_kernel_reports_one(capacity, holds):
-    found = zones.unpacked(answer((0, 4, 1, 2, 2, 3), (4, 4, 4, 1, 0, 4), capacity=capacity))
-    assert found == [
+    zones_ = zones.unpacked(answer((0, 4, 1, 2, 2, 3), (4, 4, 4, 1, 0, 4), capacity=capacity))
+    assert zones_ == [
         zones.Zone(0, 4 * MIB, holds, MIB, 2, False),
         zones.Zone(4 * MIB, 4 * MIB, 4 * MIB, 4 * MIB, 0, True),
     ]
@@ -70,9 +70,9 @@ def test_zone_holds_its_capacity_where_the_kernel_reports_one(capacity, holds):
 
 def test_only_zones_with_data_are_reset(node, monkeypatch):
     kernel = use(monkeypatch, Kernel(zones.EMPTY, zones.FULL))
-    found = zones.reset(node)
-    assert kernel.reset == [(4 * MIB, 4 * MIB)] and [zone.condition for zone in found] == [zones.EMPTY] * 2
-    assert zones.as_json(found) == {"zones": 2, "conventional": 0, "zone_bytes": 4 * MIB, "capacity_bytes": 3 * MIB}
+    reset = zones.reset(node)
+    assert kernel.reset == [(4 * MIB, 4 * MIB)] and [zone.condition for zone in reset] == [zones.EMPTY] * 2
+    assert zones.as_json(reset) == {"zones": 2, "conventional": 0, "zone_bytes": 4 * MIB, "capacity_bytes": 3 * MIB}
 
 
 def test_zone_that_stays_as_it_was_is_a_fault(node, monkeypatch):

@@ -106,7 +106,7 @@ def test_it_is_machine_code_of_armv7m(board):
 
 def test_another_comparison_is_felt(board):
     source = (vipersource.FIRMWARE / "lane.py").read_text()
-    said = "print([repr(line) for line in of_drain(files['lane'], Chance(3))])"
-    before = board.run(said)
+    code = "print([repr(line) for line in of_drain(files['lane'], Chance(3))])"
+    before = board.run(code)
     board.run(f"load('lane', {source.replace('gap > widest', 'gap >= widest')!r})")
-    assert board.run(said) != before
+    assert board.run(code) != before

@@ -115,7 +115,7 @@ def test_it_is_said_at_once_and_in_the_answer_and_forgotten_at_the_next_cut():
     board.pass_us(3000)
     board.sample(0, 5000)
     switch.turn()
-    (entry,) = board.said()["rails"]
+    (entry,) = board.report()["rails"]
     assert "did not fall" in entry["released"] and entry["crowbar_mJ"] > 200
     board.fire(5000, profile="float")
     assert (of(board)["released"], of(board)["crowbar_mJ"]) == (None, None)

@@ -104,7 +104,7 @@ def test_each_stall_is_counted_exactly(tmp_path):
     assert b.logs() == ""
     assert continuous(samples, b.missed())
     # an interrupt reads on while the main loop is held up, for as long as the ring of 64 lasts
-    least, most = (sum(ms * 1000 / SET_us - kept for _, ms in stalls if ms > 48) for kept in (65, -1))
+    least, most = (sum(ms * 1000 / SET_us - spare_us for _, ms in stalls if ms > 48) for spare_us in (65, -1))
     assert least <= b.missed() <= most + 7
     power = samples[0][2] * samples[0][3] >> 14
     for e in b.energies():
@@ -155,15 +155,15 @@ def test_brown_out_is_detected_and_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "fault, said", [({"nacks": [[2.2, 30]]}, "EIO"), ({"stuck_sda": [2.2]}, "ETIMEDOUT")], ids=["NACK", "SDA stuck"]
+    "fault, error", [({"nacks": [[2.2, 30]]}, "EIO"), ({"stuck_sda": [2.2]}, "ETIMEDOUT")], ids=["NACK", "SDA stuck"]
 )
-def test_a_bus_fault_is_said_and_survived(tmp_path, fault, said):
+def test_a_bus_fault_is_said_and_survived(tmp_path, fault, error):
     with Board(tmp_path, 2.5, fault | TWICE) as b:
         b.go()
         b.until(lambda: "configured again" in b.logs())
         n = len(b.samples())
         b.until(lambda: len(b.samples()) > n + 500)
-    assert said in b.logs()
+    assert error in b.logs()
     assert continuous(b.samples(), b.missed()) and b.missed() > 100
     assert len({(v, i) for _, _, v, i in b.samples()}) == 1
 

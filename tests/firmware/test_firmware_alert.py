@@ -54,8 +54,8 @@ def test_an_edge_without_a_conversion_is_not_counted(tmp_path, name):
     assert samples[-1][0] + 1 - len(samples) == b.missed() <= PULSES  # under way is less than half of the time
     late_us = [t - samples[0][1] - k * period_us for k, t, _, _ in samples]
     assert -30 < min(late_us) and max(late_us) < 5  # a conversion that ends while the line is held low
-    (said,) = re.findall(r"rail 0: (\d+) edges of ALERT had no conversion", b.logs())
-    assert PULSES / 2 < int(said) <= 2 * PULSES or name == "INA228, fast"
+    (count,) = re.findall(r"rail 0: (\d+) edges of ALERT had no conversion", b.logs())
+    assert PULSES / 2 < int(count) <= 2 * PULSES or name == "INA228, fast"
 
 
 @pytest.mark.parametrize("name", ["INA228", "INA229"])

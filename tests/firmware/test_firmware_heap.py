@@ -140,12 +140,12 @@ def test_firmware_has_no_floats_in_the_sampling_path():
     """A board's floats are single precision. No float literal, true division or float() outside two named constants."""
     for path in (ROOT / "firmware").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            found = (
+            floats = (
                 (isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value != 195312.5)
                 or isinstance(getattr(node, "op", None), ast.Div)
                 or (isinstance(node, ast.Name) and node.id == "float")
             )
-            assert not found, f"{path.name}:{node.lineno}"
+            assert not floats, f"{path.name}:{node.lineno}"
 
 
 def test_firmware_imports_only_what_a_board_has():

@@ -66,8 +66,8 @@ def compiled(source, march, folder):
 @pytest.mark.parametrize("march", TARGETS)
 @pytest.mark.parametrize("source", FIRMWARE, ids=lambda p: p.name)
 def test_each_file_compiles_for_each_board(source, march, tmp_path):
-    status, said, mpy = compiled(source, march, tmp_path)
-    assert status == 0, said
+    status, messages, mpy = compiled(source, march, tmp_path)
+    assert status == 0, messages
     assert mpy[:2] == b"M\x06"
     if "@micropython.viper" in source.read_text():
         assert mpy[2] >> 2 & 0xF == TARGETS[march]  # it holds machine code of that processor
@@ -86,8 +86,8 @@ def test_each_file_compiles_for_each_board(source, march, tmp_path):
 def test_what_a_board_cannot_compile_is_found(code, complaint, march, tmp_path):
     source = tmp_path / "bad.py"
     source.write_text(f"import micropython\n\n@micropython.viper\ndef f(x: ptr8) -> int:\n{code}\n")
-    status, said, _ = compiled(source, march, tmp_path)
-    assert status != 0 and complaint in said
+    status, messages, _ = compiled(source, march, tmp_path)
+    assert status != 0 and complaint in messages
 
 
 # --- only API that the boards have
@@ -105,13 +105,13 @@ def typed(source):
                 lines[k] = ""
             lines[first.lineno - 1] = " " * first.col_offset + "pass"
         if isinstance(node, ast.ClassDef):
-            sets = [each for each in ast.walk(node) if isinstance(each, ast.Assign)]
-            of_none = [each for each in sets if re.fullmatch(r"(self\.\w+ = )+None", ast.unparse(each))]
-            set_later = {ast.unparse(target) for each in sets if each not in of_none for target in each.targets}
-            for each in of_none:
-                targets = [ast.unparse(target) for target in each.targets]
-                here = "pass" if set(targets) <= set_later else " = ".join([*targets, "ptr8"])  # Any, see VIPER
-                lines[each.lineno - 1] = " " * each.col_offset + here
+            sets = [assign for assign in ast.walk(node) if isinstance(assign, ast.Assign)]
+            of_none = [assign for assign in sets if re.fullmatch(r"(self\.\w+ = )+None", ast.unparse(assign))]
+            set_later = {ast.unparse(target) for assign in sets if assign not in of_none for target in assign.targets}
+            for assign in of_none:
+                targets = [ast.unparse(target) for target in assign.targets]
+                statement = "pass" if set(targets) <= set_later else " = ".join([*targets, "ptr8"])  # Any, see VIPER
+                lines[assign.lineno - 1] = " " * assign.col_offset + statement
     return "\n".join(lines) + "\n"
 
 
@@ -144,11 +144,11 @@ def stubs(tmp_path_factory):
 def findings(sources, stubs, folder):
     """{(file, message)} of pyrefly over sources {name: text}, as one program."""
     (folder / "pyrefly.toml").write_text('preset = "legacy"\ncheck-unannotated-defs = true\n')
-    found = set()
+    messages = set()
     for name, text in sources.items():
         (folder / name).write_text(typed(text))
         if re.search(r"^\s*(import|from) datetime\b", text, re.M):
-            found.add((name, "No module named `datetime`"))  # see stubs()
+            messages.add((name, "No module named `datetime`"))  # see stubs()
     argv = [sys.executable, "-m", "pyrefly", "check", "--output-format", "min-text", "--color", "never"]
     argv += ["--typeshed-path", str(stubs), "--search-path", str(folder), "--search-path", str(stubs)]
     argv += ["--disable-search-path-heuristics", "--skip-interpreter-query", "--python-platform", "linux"]
@@ -160,15 +160,15 @@ def findings(sources, stubs, folder):
             at = typed(sources[m[1]]).splitlines()[int(m[2]) - 1][int(m[3]) - 1 :]
             # an attribute that may be None is asked first, somewhere; what else it lacks is another finding
             if not (m[4].startswith("Object of class `NoneType` ") and at.startswith("self.")):
-                found.add((m[1], m[4]))
-    return found
+                messages.add((m[1], m[4]))
+    return messages
 
 
 @pytest.mark.slow
 def test_firmware_uses_only_what_boards_have(stubs, tmp_path):
-    found = findings({p.name: p.read_text() for p in FIRMWARE}, stubs, tmp_path)
-    assert found - NOT_IN_THE_STUBS == set()
-    assert NOT_IN_THE_STUBS - found == set()  # one that is known by now is struck off the list
+    messages = findings({p.name: p.read_text() for p in FIRMWARE}, stubs, tmp_path)
+    assert messages - NOT_IN_THE_STUBS == set()
+    assert NOT_IN_THE_STUBS - messages == set()  # one that is known by now is struck off the list
 
 
 LACKING = [
@@ -206,8 +206,8 @@ LACKING = [
 def lacking(stubs, tmp_path_factory):
     """What is found in LACKING: {file: messages}, of all in one run."""
     sources = {f"bad{i}.py": code + "\n" for i, (code, _) in enumerate(LACKING)}
-    found = findings(sources, stubs, tmp_path_factory.mktemp("lacking"))
-    return {name: [message for file, message in found if file == name] for name in sources}
+    messages = findings(sources, stubs, tmp_path_factory.mktemp("lacking"))
+    return {name: [message for file, message in messages if file == name] for name in sources}
 
 
 @pytest.mark.slow
@@ -223,8 +223,8 @@ def test_the_body_of_a_pio_program_is_left_to_its_assembler(stubs, tmp_path):
         "import rp2\n\n@rp2.asm_pio(set_init=rp2.PIO.OUT_LOW)\ndef pulse():\n    set(pins, 1) [31]\n    wait(0, gpio,"
         " 3)\n\nx: int = 'no'\n"
     )
-    found = findings({"pio.py": program}, stubs, tmp_path)
-    assert found == set()
+    messages = findings({"pio.py": program}, stubs, tmp_path)
+    assert messages == set()
     beside = program.replace("x: int = 'no'", "rp2.pulse()")
     assert len(findings({"pio.py": beside}, stubs, tmp_path)) == 1
 
@@ -236,14 +236,14 @@ def casts_outside_viper(source):
     """Lines that call a function whose name ends in `int` outside viper code, where it is no cast of an integer."""
     tree = ast.parse(source)
     calls = lambda node: {
-        each.lineno for each in ast.walk(node) if isinstance(each, ast.Call) and ast.unparse(each.func).endswith("int")
+        call.lineno for call in ast.walk(node) if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("int")
     }
     viper = [
-        each
-        for each in ast.walk(tree)
-        if isinstance(each, ast.FunctionDef) and "micropython.viper" in map(ast.unparse, each.decorator_list)
+        call
+        for call in ast.walk(tree)
+        if isinstance(call, ast.FunctionDef) and "micropython.viper" in map(ast.unparse, call.decorator_list)
     ]
-    names = {ast.unparse(each.func) for each in ast.walk(tree) if isinstance(each, ast.Call)}
+    names = {ast.unparse(call.func) for call in ast.walk(tree) if isinstance(call, ast.Call)}
     assert not {name for name in names if name.endswith("int")} - {"int"}
     return calls(tree).difference(*map(calls, viper))
 
@@ -262,7 +262,7 @@ def unfit(source):
     """Lines with what is slow, lossy or a heap object on a board and none of it on the unix port, whose floats are
     doubles and whose small integers have 63 bits: float literals, true division, float(), and integer literals of more
     than 30 bits outside viper functions."""
-    found = []
+    lines = []
     native = [
         (n.lineno, n.end_lineno)
         for n in ast.walk(ast.parse(source))
@@ -271,7 +271,7 @@ def unfit(source):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and type(node.value) is int and node.value >= 1 << 30:
             if not any(a <= node.lineno <= b for a, b in native):
-                found.append(node.lineno)
+                lines.append(node.lineno)
         elif (
             isinstance(node, ast.Constant)
             and isinstance(node.value, float)
@@ -279,8 +279,8 @@ def unfit(source):
             or isinstance(node, ast.Name)
             and node.id == "float"
         ):
-            found.append(node.lineno)
-    return found
+            lines.append(node.lineno)
+    return lines
 
 
 @pytest.mark.parametrize("path", [p for p in FIRMWARE if p.stem in SAMPLING], ids=lambda p: p.name)

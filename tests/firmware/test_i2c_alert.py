@@ -78,13 +78,13 @@ def stopped(lane: SimpleNamespace, stop_sampler) -> list[str]:
     (stop,) = (node for node in rig.body if isinstance(node, ast.FunctionDef) and node.name == "stop")
     named = {}
     exec(compile(ast.Module([stop], []), "rig.py", "exec"), named)
-    said, calls = [], []
+    logs, calls = [], []
     sampler = SimpleNamespace(stop=stop_sampler, lane=lane)
     switch = SimpleNamespace(stop=lambda: calls.append("switch"))
-    board = SimpleNamespace(switch=switch, fast=None, samplers=[sampler], log=lambda _, words: said.append(words))
+    board = SimpleNamespace(switch=switch, fast=None, samplers=[sampler], log=lambda _, words: logs.append(words))
     named["stop"](board)
     assert calls == ["switch"] and board.streaming is False
-    return said
+    return logs
 
 
 @pytest.mark.parametrize("before", [0, 2])
@@ -96,11 +96,11 @@ def test_a_conversion_that_ends_while_its_chip_is_put_to_sleep_is_no_interferenc
     def asleep():
         count[0] += 1
 
-    said = stopped(SimpleNamespace(interference=lambda: count[0], unseen=0), asleep)
-    assert count == [before + 1] and [words.split()[0] for words in said] == [str(before)] * bool(before)
+    logs = stopped(SimpleNamespace(interference=lambda: count[0], unseen=0), asleep)
+    assert count == [before + 1] and [words.split()[0] for words in logs] == [str(before)] * bool(before)
 
 
 @pytest.mark.parametrize("unseen", [0, 3])
 def test_edges_that_were_lost_are_said_at_the_end_of_the_stream(unseen):
-    said = stopped(SimpleNamespace(interference=lambda: 0, unseen=unseen), lambda: None)
-    assert said == [f"{unseen} edges of ALERT were lost, their samples count as missed"] * bool(unseen)
+    logs = stopped(SimpleNamespace(interference=lambda: 0, unseen=unseen), lambda: None)
+    assert logs == [f"{unseen} edges of ALERT were lost, their samples count as missed"] * bool(unseen)

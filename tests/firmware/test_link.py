@@ -231,8 +231,8 @@ def test_of_answers_that_wait_there_are_few():
     link, port = made()
     while queue(link, bytes(200)):
         pass
-    said = [link.say(wire.HELLO, str(n) * 1000) for n in range(9)]
-    assert said == [True] * 4 + [False] * 5
+    answers = [link.say(wire.HELLO, str(n) * 1000) for n in range(9)]
+    assert answers == [True] * 4 + [False] * 5
     while link.send():
         pass
     assert [body[:1] for kind, _, body in drained(link, port) if kind == wire.HELLO] == [b"0", b"1", b"2", b"3"]

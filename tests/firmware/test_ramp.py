@@ -103,8 +103,12 @@ def test_no_pulse_is_shorter_than_the_hardware_can_make():
     # with its fuse (2.0 + 0.17 or 0.28, 10 + 0.28 Ohm), or a breakout's resistor without one
     rails = [rail for rail, name in values if name == "crowbar"]
     most = {1000 * (values[rail, "crowbar"] + values[rail, "crowbar_fuse_ohm"]) for rail in rails}
-    told = [int(mOhm) for mOhm in re.findall(r'"discharge_mOhm": (\d+)', (ROOT / "firmware/board.py").read_text())]
-    assert told and all(any(mOhm == pytest.approx(each, rel=0.05) for each in most) for mOhm in told)
+    stated_mOhm = [
+        int(mOhm) for mOhm in re.findall(r'"discharge_mOhm": (\d+)', (ROOT / "firmware/board.py").read_text())
+    ]
+    assert stated_mOhm and all(
+        any(mOhm == pytest.approx(limit_mOhm, rel=0.05) for limit_mOhm in most) for mOhm in stated_mOhm
+    )
     # what the crowbar study of hardware/spice allows
     most_J = 0.5 * values["sata_12v", "load_max"] * values["sata_12v", "voltage"] ** 2
     assert FILES.cut.PULSE_uJ == pytest.approx(1e6 * most_J)
@@ -117,13 +121,13 @@ def fallen(words, watts, bulk_uF, leak_mA=0.0, volts=5.0):
     """90 to 10 %, us, of the SIMULATED rail with 2.2 Ohm, by the pulses."""
     supply, reader = (load(STAND_INS / f"{name}.py", name) for name in ("supply", "feed_reader"))
     s = supply.Supply(reader.Constant(watts / volts, volts), supply.Load(bulk_uF=bulk_uF, leak_mA=leak_mA, gate_us=0))
-    t, found = 10**9, []
+    t, events = 10**9, []
 
     def until(end):
         nonlocal t
         while s.plan and s.plan[0][0] <= end:
             s.due()
-        for level in (0.9, 0.1)[len(found) :]:
+        for level in (0.9, 0.1)[len(events) :]:
             if s.at(end)[1] <= level * volts:
                 low, high = t, end
                 while high - low > 1000:
@@ -132,7 +136,7 @@ def fallen(words, watts, bulk_uF, leak_mA=0.0, volts=5.0):
                         if s.at((low + high) // 2)[1] > level * volts
                         else (low, (low + high) // 2)
                     )
-                found.append(high)
+                events.append(high)
         t = end
 
     for pins, us in lengths(words):
@@ -140,7 +144,7 @@ def fallen(words, watts, bulk_uF, leak_mA=0.0, volts=5.0):
         until(t + round(us * 1000))
     s.gate(t, 3)
     until(t + 200_000_000)
-    return (found[1] - found[0]) / 1000
+    return (events[1] - events[0]) / 1000
 
 
 def test_a_rail_that_is_as_said_falls_as_asked():
@@ -195,8 +199,8 @@ def test_a_ramp_that_is_stopped_lets_the_discharge_switch_go_first():
     bench, pulse = run([FILES.ramp.words(50_000, 1034, 50, MHz)], [10], 20_000_000)
     before = len(bench.moves)
     pulse.stop()
-    told = [(gpio, what) for _, gpio, what in bench.moves[before:] if what == "let go"]
-    assert told == [(11, "let go"), (10, "let go")]
+    moves = [(gpio, what) for _, gpio, what in bench.moves[before:] if what == "let go"]
+    assert moves == [(11, "let go"), (10, "let go")]
     t = {gpio: t for t, gpio, what in bench.moves[before:] if what == "let go"}
     assert t[10] - t[11] >= 50_000 and bench.moves[-1][1:] == (22, 0)
     after = len(bench.moves)
@@ -303,8 +307,8 @@ def test_a_ramp_of_two_rails():
     ],
 )
 def test_what_is_refused(how, words):
-    said = cut(**how)
-    assert isinstance(said, str) and words in said
+    report = cut(**how)
+    assert isinstance(report, str) and words in report
 
 
 def test_what_just_goes():

@@ -68,8 +68,8 @@ def test_a_switch_sees_eight_samples_at_once(state, most):
     made.lane.moves = 4
     made.convert(200)
     assert made.lane.did[0][4] == most
-    each = [(3, 200, 0), *((3, 200 * k, 200) for k in range(2, 5))]
-    assert seen == (each if state == "waiting" else [])
+    calls = [(3, 200, 0), *((3, 200 * k, 200) for k in range(2, 5))]
+    assert seen == (calls if state == "waiting" else [])
     made.lane.slots.clear()  # they were moved
     made.lane.busy = 1
     assert s.turn() == (1 if state == "waiting" else False)

@@ -23,7 +23,7 @@ def test_a_rail_is_off_once_it_was_low_for_long_enough():
     low(board, 1)
     switch.turn()
     assert switch.state == "off" and switch.describe()["off"] == [0]
-    report = board.said()
+    report = board.report()
     assert (report["ok"], report["why"], report["on_us"], report["off_us"]) == (True, "", None, None)
     assert report["fired_us"] == NOW_us and report["rails"][0]["safe"] and len(report["rails"]) == 1
 
@@ -48,7 +48,7 @@ def test_power_returns_after_off_ms_and_not_before():
     low(board, 600, 4500)
     switch.turn()
     assert switch.state == "idle"
-    report = board.said()
+    report = board.report()
     assert report["ok"] and report["off_us"] == 2_000_050 and report["on_us"] - report["fired_us"] == 2_000_050
     assert report["rails"][0]["residual_mV"] == 100
 
@@ -87,7 +87,7 @@ def test_a_rail_that_stays_high_keeps_the_power_off(how, limit_us):
     board.pass_us(1)
     switch.turn()
     assert switch.state == "off"
-    report = board.said()
+    report = board.report()
     assert not report["ok"] and report["why"] == "unsafe: rail 0 is at 1000 mV; power stays off"
 
 
@@ -101,7 +101,7 @@ def test_one_safe_rail_of_two_is_not_enough():
     assert switch.state == "fired"
     board.pass_us(10_000_000)
     switch.turn()
-    assert "rail 1 is" in (why := board.said()["why"]) and "rail 0" not in why
+    assert "rail 1 is" in (why := board.report()["why"]) and "rail 0" not in why
 
 
 @pytest.mark.parametrize(("us", "mV", "state"), [(2000, 5000, "rising"), (2001, 5000, "idle"), (2001, 4499, "rising")])
@@ -127,7 +127,7 @@ def test_a_rail_that_does_not_come_back_is_said():
     board.pass_us(1)
     switch.turn()
     assert switch.state == "idle"
-    report = board.said()
+    report = board.report()
     assert (report["ok"], report["why"]) == (False, "a rail did not return to 90 % of its earlier voltage")
 
 
@@ -144,7 +144,7 @@ def test_perst_is_released_late():
     board.pass_us(1)
     switch.turn()
     assert switch.state == "idle" and board.did[:3] == [("step", 20, 0), ("stop",), ("watchdog off",)]
-    report = board.said()
+    report = board.report()
     assert report["ok"] and report["perst_us"] == NOW_us + 1_200_000 + 3000 + 120_000
 
 
@@ -161,7 +161,7 @@ def test_a_glitch_comes_back_by_itself_and_leaves_the_side_band_alone():
     assert switch.state == "rising"
     board.pass_us(1)
     switch.turn()
-    report = board.said()
+    report = board.report()
     assert switch.state == "idle" and report["ok"] and report["off_us"] == 700 and report["perst_us"] is None
     assert report["rails"][0]["residual_mV"] == 4000
 
@@ -222,7 +222,7 @@ def test_what_has_not_fired_can_be_called_off():
         switch.on({"call_off": True})
         assert switch.state == "idle" and board.did[0] == ("stop",)
         assert ("watchdog off",) in board.did or not started
-        assert board.said()["why"] == "called off"
+        assert board.report()["why"] == "called off"
     with pytest.raises(board.Refused):
         switch.on({"call_off": True})
     switch = board.cut()
@@ -244,7 +244,7 @@ def test_without_a_stream_nothing_is_known_of_the_rails():
     switch = board.cut()
     board.taken()
     switch.stop()
-    assert switch.state == "idle" and board.said()["why"] == "called off: the stream was stopped"
+    assert switch.state == "idle" and board.report()["why"] == "called off: the stream was stopped"
 
 
 def test_a_defect_gives_the_power_back():

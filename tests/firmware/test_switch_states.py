@@ -103,13 +103,13 @@ def test_a_cut_is_loaded_and_waits_for_a_reading_of_each_rail():
 
 
 @pytest.mark.parametrize(
-    ("when", "patience_us", "said"),
+    ("when", "patience_us", "why"),
     [
         ({"now": True}, 1000, "the pulse did not start"),
         ({"edge": "rising", "gpio": 3, "timeout_ms": 6}, 6000 + 1000, "no edge came"),
     ],
 )
-def test_how_long_a_trigger_is_waited_for(when, patience_us, said):
+def test_how_long_a_trigger_is_waited_for(when, patience_us, why):
     """One turn of an edge's program is three cycles."""
     board = Board()
     switch = board.cut(when=when)
@@ -124,11 +124,11 @@ def test_how_long_a_trigger_is_waited_for(when, patience_us, said):
     board.pass_us(1)
     switch.turn()
     assert board.did[:2] == [("stop",), ("watchdog off",)] and switch.wdt is None
-    assert board.said() == {
+    assert board.report() == {
         "token": switch.token,
         **dict.fromkeys(("fired_us", "off_us", "on_us", "perst_us")),
         "ok": False,
-        "why": said,
+        "why": why,
         "rails": [],
     }
     assert switch.state == "idle"
@@ -242,7 +242,7 @@ def test_a_cut_needs_50_us_behind_what_loading_takes(left_us, made):
     switch.turn()
     assert switch.state == ("started" if made else "idle")
     if not made:
-        assert "too busy" in board.said()["why"]
+        assert "too busy" in board.report()["why"]
 
 
 def test_four_attempts_are_made():

@@ -123,7 +123,7 @@ def test_a_report_says_what_the_closed_crowbar_carries(profile, mV, fed_mA):
         board.pass_us(600_000)
         board.sample(0, mV)
     switch.turn()
-    (about,) = board.said()["rails"]
+    (about,) = board.report()["rails"]
     assert about["fed_mA"] == fed_mA
 
 

@@ -266,9 +266,10 @@ def test_command_line(tmp_path, capsys, monkeypatch):
         words = capsys.readouterr().err  # 470 uF; the drive's 2.5 W make it look smaller
         assert 350 < int(re.search(r"rail 0: falls as (\d+) uF through 2.2 Ohm", words)[1]) < 520
         assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall", "50ms", "--bulk", "470uF"]) == 0
-        said = capsys.readouterr()
+        output = capsys.readouterr()
         assert (
-            "was to take 40.00 ms" in said.err and 30 < float(re.search(r"90 to 10 % in ([\d.]+) ms", said.out)[1]) < 45
+            "was to take 40.00 ms" in output.err
+            and 30 < float(re.search(r"90 to 10 % in ([\d.]+) ms", output.out)[1]) < 45
         )
         assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall", "50ms"]) == 2
         assert main(["rig", "cut", *port, "--yes", "--fall", "50ms"]) == 2
@@ -346,5 +347,5 @@ def test_the_virtual_drive_loses_its_power_while_fio_writes(tmp_path):
         and rail["residual_mV"] < 20
         and abs(rail["before_mV"] - 4970) < 60
     )
-    said = [json.loads(body) for body in memory.bodies(wire.CUT_REPORT)]
-    assert said == [report]
+    reports = [json.loads(body) for body in memory.bodies(wire.CUT_REPORT)]
+    assert reports == [report]

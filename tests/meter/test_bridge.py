@@ -57,23 +57,25 @@ def given(monkeypatch):
 
 def test_readings_come_as_they_are(given):
     given(Fake(steady()))
-    with session("hwmon:x") as here:
-        reading = here.readings([0], 0.4)[0]
+    with session("hwmon:x") as meter_session:
+        reading = meter_session.readings([0], 0.4)[0]
     assert abs(reading.raw_V.mean() - 5) < 1e-5 and abs(reading.raw_A.mean() - 0.5) < 1e-5
     assert reading.power.lost == 0 and 10e6 <= reading.power.err_ns.max() < 30e6
-    assert here.hello["source"] == "hwmon" and messages.answer(wire.HELLO, json.dumps(here.hello).encode())
+    assert meter_session.hello["source"] == "hwmon" and messages.answer(
+        wire.HELLO, json.dumps(meter_session.hello).encode()
+    )
 
 
 def test_lost_readings_are_counted_and_those_of_no_known_time_too(given):
     blocks = [steady(missed=2), steady(bound_ns=11_000_000)]
 
     def both():
-        for each in blocks:
-            yield from each()
+        for block in blocks:
+            yield from block()
 
     given(Fake(both))
-    with session("hwmon:x") as here:
-        power = here.readings([0], 0.3)[0].power
+    with session("hwmon:x") as meter_session:
+        power = meter_session.readings([0], 0.3)[0].power
     groups = len(power.t_ns) // 3
     assert abs(power.lost - 5 * groups) <= 5 and power.counts["missed"] >= 5 * (groups - 1)
 
@@ -81,19 +83,19 @@ def test_lost_readings_are_counted_and_those_of_no_known_time_too(given):
 def test_a_meter_that_goes_away_is_lost_and_no_error_of_its_own(given):
     one = Fake(steady(), gone=True)
     given(one)
-    with session("hwmon:x") as here:
-        here.readings([0], 0.1)
+    with session("hwmon:x") as meter_session:
+        meter_session.readings([0], 0.1)
         one.close()
         deadline = time.monotonic() + 600
-        while here.rig.live()["state"] != "lost" and time.monotonic() < deadline:
+        while meter_session.rig.live()["state"] != "lost" and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert here.rig.live()["state"] == "lost"
+        assert meter_session.rig.live()["state"] == "lost"
 
 
 def test_a_meter_cuts_nothing(given):
     given(Fake(steady()))
-    with session("hwmon:x") as here:
-        kind, body = here.rig.ask(wire.ARM, b"", (wire.ARMED, wire.REFUSED), 10.0, "an answer")
+    with session("hwmon:x") as meter_session:
+        kind, body = meter_session.rig.ask(wire.ARM, b"", (wire.ARMED, wire.REFUSED), 10.0, "an answer")
     assert kind == wire.REFUSED and json.loads(body)["command"] == "a"
 
 
@@ -117,8 +119,8 @@ def test_a_meter_without_a_reading_is_refused(given):
 def test_stated_limits_make_the_uncertainty(accuracy, percent):
     row = bridge.row(0, meter.Rail("5V", 0.01, accuracy, 1.0))
     assert messages.is_rail(row) and not messages.has_chip(row)
-    found = uncertainty.expanded_W([Mean(row, 5.0, 2.5)]) / 2.5 * 100
-    assert found == pytest.approx(percent, rel=1e-6) if percent else found != found
+    stated_percent = uncertainty.expanded_W([Mean(row, 5.0, 2.5)]) / 2.5 * 100
+    assert stated_percent == pytest.approx(percent, rel=1e-6) if percent else stated_percent != stated_percent
 
 
 def test_what_the_readings_did_not_see_counts(given):
@@ -160,5 +162,5 @@ def test_moments_that_a_busy_host_passes_over_are_missed(monkeypatch):
     monkeypatch.setattr(meter.time, "monotonic_ns", lambda: now_ns[0])
     monkeypatch.setattr(meter.time, "sleep", lambda s: now_ns.__setitem__(0, now_ns[0] + round(s * 1e9)))
     readings = meter.polled(0, 0.1, read)
-    found = [next(readings) for _ in range(5)]
-    assert [block.missed for block in found] == [0, 0, 0, 2, 0] and found[2].bound_ns == 175_000_000
+    stamps = [next(readings) for _ in range(5)]
+    assert [block.missed for block in stamps] == [0, 0, 0, 2, 0] and stamps[2].bound_ns == 175_000_000

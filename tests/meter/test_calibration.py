@@ -174,23 +174,27 @@ def test_a_resistor_needs_a_voltage_and_a_chip_that_is_known():
 
 
 def test_from_figures_with_a_check():
-    said = []
-    kept = calibrate.from_figures(figures(), {**RAIL, "calibration": {"I": line_of(1.01, 0)}}, "e66", said.append)
-    gain, offset = calibration.gain_offset(kept["V"])
+    lines = []
+    calibration_ = calibrate.from_figures(
+        figures(), {**RAIL, "calibration": {"I": line_of(1.01, 0)}}, "e66", lines.append
+    )
+    gain, offset = calibration.gain_offset(calibration_["V"])
     assert (gain, offset) == pytest.approx((5.0 / 5.009, -0.002 * 5.0 / 5.009), abs=1e-8)
     assert (
-        kept["I"] == line_of(1.01, 0)
-        and kept["board"] == "e66"
-        and kept["V"]["meter"] == "Meter 1"
-        and len(kept["V"]["date"]) == 10
+        calibration_["I"] == line_of(1.01, 0)
+        and calibration_["board"] == "e66"
+        and calibration_["V"]["meter"] == "Meter 1"
+        and len(calibration_["V"]["date"]) == 10
     )
-    assert "gain -1797 ppm" in said[0] and "off by +11.0000 mV" in said[2] and "check at 2.5 V" in said[3]
+    assert "gain -1797 ppm" in lines[0] and "off by +11.0000 mV" in lines[2] and "check at 2.5 V" in lines[3]
     assert (
         len(
             wire.encode(
                 wire.CALIBRATE,
                 0,
-                json.dumps({"rail": 0, "calibration": {**kept, "I": {**kept["V"], "meter": "m" * 40}}}).encode(),
+                json.dumps(
+                    {"rail": 0, "calibration": {**calibration_, "I": {**calibration_["V"], "meter": "m" * 40}}}
+                ).encode(),
             )
         )
         < wire.MAX_COMMAND
@@ -221,8 +225,8 @@ def test_figures_that_are_refused(broken):
 def test_the_example_of_the_manual_is_taken():
     text = (ROOT / "hardware/calibration.md").read_text()
     example = json.loads(text[text.index('    {"I"') :].split("\n\n")[0])
-    kept = calibrate.from_figures(example, RAIL, "e66", lambda words: None)
-    assert calibration.gain_offset(kept["I"])[0] == pytest.approx(1.0003 / 1.00924, abs=1e-8)
+    calibration_ = calibrate.from_figures(example, RAIL, "e66", lambda words: None)
+    assert calibration.gain_offset(calibration_["I"])[0] == pytest.approx(1.0003 / 1.00924, abs=1e-8)
 
 
 # ---- where it is applied
@@ -279,7 +283,7 @@ def decoded(hello):
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "stored",
     [
         "no",
         1,
@@ -292,11 +296,11 @@ def decoded(hello):
         {"V": {**line_of(1, 0), "r2_n": 10**30}},
     ],
 )
-def test_a_calibration_that_cannot_be_one_is_counted_and_not_applied(kept):
+def test_a_calibration_that_cannot_be_one_is_counted_and_not_applied(stored):
     hello = json.loads(stream.hello())
-    hello["rails"][0]["calibration"] = kept
+    hello["rails"][0]["calibration"] = stored
     decoder = decoded(json.dumps(hello).encode())
-    assert decoder.counts["malformed"] == (1 if kept else 0)
+    assert decoder.counts["malformed"] == (1 if stored else 0)
     power = samples.assemble(decoder.frames(0), decoder.boots, decoder.counts, 0)
     assert (power.P == 1.0).all() and len(power.P) == 100
     assert power.uncertainty_W(1.0) == pytest.approx(power_u(RAIL, 5.0, 1.0), rel=1e-3)
@@ -311,9 +315,9 @@ ANYTHING = st.recursive(  # that JSON can say: a hello with other numbers is dam
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(ANYTHING)
-def test_no_calibration_stops_the_decoding(kept):
+def test_no_calibration_stops_the_decoding(stored):
     hello = json.loads(stream.hello())
-    hello["rails"][0]["calibration"] = kept
+    hello["rails"][0]["calibration"] = stored
     decoder = decoded(json.dumps(hello).encode())
     power = samples.assemble(decoder.frames(0), decoder.boots, decoder.counts, 0)
     applied = [quantity for quantity in ("V", "I") if calibration.of_rail(power.facts).get(quantity)]

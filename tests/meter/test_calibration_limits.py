@@ -118,10 +118,10 @@ def test_which_stored_lines_are_applied(changed, good, quantity):
             calibration.check(rail)
 
 
-@pytest.mark.parametrize("said", [[], "x", 1])
-def test_a_calibration_is_an_object(said):
+@pytest.mark.parametrize("value", [[], "x", 1])
+def test_a_calibration_is_an_object(value):
     with pytest.raises(TypeError):
-        calibration.check(RAIL | {"calibration": said})
+        calibration.check(RAIL | {"calibration": value})
 
 
 def test_scales_with_and_without_a_line():
@@ -184,8 +184,8 @@ def test_noise_falls_with_the_root_of_the_time(time, average, factor, chip):
     ],
 )
 def test_which_stored_leads_are_applied(changed, good):
-    kept = {"lead": {"R_n": 30_000_000, "u_n": 1} | changed}
-    assert calibration.of_rail(RAIL | {"calibration": kept}) == (kept if good else {})
+    stored = {"lead": {"R_n": 30_000_000, "u_n": 1} | changed}
+    assert calibration.of_rail(RAIL | {"calibration": stored}) == (stored if good else {})
     assert not calibration.of_rail(RAIL | {"calibration": {"lead": {"R_n": 1}}})
     assert not calibration.of_rail(RAIL | {"calibration": {"lead": 1}})
 

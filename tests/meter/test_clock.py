@@ -113,8 +113,8 @@ def test_nanoseconds_hold_after_a_year_of_uptime():
     t1 = year_ns + np.arange(100, dtype=np.int64) * 100_000_000
     ticks = year_us + np.arange(100, dtype=np.int64) * 100_000
     made = clock.fit(t1, ticks, t1 + 10)  # round trips of 10 ns: only the tick's microsecond is unknown
-    found = made.t_ns(ticks)
-    assert np.abs(found - t1 - 5).max() <= 1000
+    t_ns = made.t_ns(ticks)
+    assert np.abs(t_ns - t1 - 5).max() <= 1000
     assert made.bound_ns(ticks).max() < 3100  # 0.5 us each for tick and sample, twice the drift allowed in 10 s
     fine = made.t_ns(year_us + 5_000_000 + np.arange(1000))
     assert np.abs(np.diff(fine) - 1000).max() <= 1  # a microsecond of ticks is a microsecond, to the ns

@@ -84,14 +84,14 @@ def test_a_window_allows_a_fifth_of_a_ppm(height_ns, strained):
     assert region.allowance_ns == pytest.approx(6001 if strained else 6000)
 
 
-@pytest.mark.parametrize(("off_ns", "kept"), [(100_000.0, True), (100_001.0, False)])
-def test_a_ping_that_contradicts_the_others(off_ns, kept):
+@pytest.mark.parametrize(("off_ns", "is_used"), [(100_000.0, True), (100_001.0, False)])
+def test_a_ping_that_contradicts_the_others(off_ns, is_used):
     """The quickest say 0; one of them all misses it by 100 us and three and a half typical half round trips."""
     x = np.arange(21) * 1e6
     middle = np.zeros(21)
     middle[10] = off_ns + 1000 + 3 * 1000
     keep = clock._consistent(x, middle - 1000, middle + 1000)
-    assert keep.tolist() == [i != 10 or kept for i in range(21)]
+    assert keep.tolist() == [i != 10 or is_used for i in range(21)]
 
 
 def test_corners_of_a_flat_region():

@@ -102,23 +102,23 @@ def test_between_knots_far_apart_the_drift_adds(apart_us, knots):
 # ---- which pings contradict the others
 
 
-@pytest.mark.parametrize(("more", "kept"), [(0, True), (1, False)])
-def test_the_quicker_half_makes_the_line(more, kept):
+@pytest.mark.parametrize(("more", "is_used"), [(0, True), (1, False)])
+def test_the_quicker_half_makes_the_line(more, is_used):
     """Slopes of the four quickest: three 0, then 0.2, 0.3 and 0.6 ns/us, so 0.1; their offsets 0, -100, -200 and 300
     us, so -50. At 7 s that is 650 us; a slow one may miss it by its half, 100 us and three median halves."""
     x = np.arange(8) * 1e6
     middle = np.array([0, 0, 0, 600_000, 0, 0, 0, 650_000 + 1000 + 100_000 + 3 * 520 + more], float)
     half = np.array([10, 20, 30, 40, 1000, 1000, 1000, 1000], float)
-    assert clock._consistent(x, middle - half, middle + half)[7] == kept
+    assert clock._consistent(x, middle - half, middle + half)[7] == is_used
 
 
-@pytest.mark.parametrize(("more", "kept"), [(0, True), (1, False)])
-def test_at_least_three_make_the_line(more, kept):
+@pytest.mark.parametrize(("more", "is_used"), [(0, True), (1, False)])
+def test_at_least_three_make_the_line(more, is_used):
     """Slopes 0, 0.1 and 0.2: at 3 s the line is at 300 us."""
     x = np.arange(4) * 1e6
     middle = np.array([0, 0, 200_000, 300_000 + 1000 + 100_000 + 3 * 25 + more], float)
     half = np.array([10, 20, 30, 1000], float)
-    assert clock._consistent(x, middle - half, middle + half)[3] == kept
+    assert clock._consistent(x, middle - half, middle + half)[3] == is_used
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -49,9 +49,9 @@ def compared(tmp_path, seed, gain=1.0) -> crosscheck.Ratio:
 
 
 def test_one_is_within_the_error_in_95_of_100_runs(tmp_path):
-    found = [compared(tmp_path, seed) for seed in range(100)]
-    assert all(one.error is not None and 0 < one.error < 0.05 for one in found), found[0]
-    assert sum(bool(one.agree) for one in found) >= 95
+    comparisons = [compared(tmp_path, seed) for seed in range(100)]
+    assert all(one.error is not None and 0 < one.error < 0.05 for one in comparisons), comparisons[0]
+    assert sum(bool(one.agree) for one in comparisons) >= 95
 
 
 def test_a_meter_that_is_off_by_a_tenth_is_found(tmp_path):
@@ -62,8 +62,8 @@ def test_what_is_not_known_has_no_error(tmp_path):
     known = measured(tmp_path / "a", 1, 1_000_000, FAST, 100_000)
     other = measured(tmp_path / "b", 1, 1_000_000, None, 100_000)
     begin_ns, end_ns = T_NS + 10**9, T_NS + 9 * 10**9
-    found = crosscheck.compare(known, other, begin_ns, end_ns)
-    assert found.ratio == pytest.approx(1, abs=0.01) and found.error is None and "second" in found.why
-    assert found.agree is None
+    comparison = crosscheck.compare(known, other, begin_ns, end_ns)
+    assert comparison.ratio == pytest.approx(1, abs=0.01) and comparison.error is None and "second" in comparison.why
+    assert comparison.agree is None
     assert crosscheck.compare(known, known, begin_ns, begin_ns + 1000).ratio is None
     assert crosscheck.compare(known, known, T_NS - 9 * 10**9, end_ns).ratio is None

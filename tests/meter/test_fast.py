@@ -65,8 +65,12 @@ def drawn(start_s, bursts, late_s):
 def look_at(board, bursts):
     """Each interval has the bursts that fell into it, wherever its ends lie: that depends on when the board began.
     Returns in how many intervals a burst was seen."""
-    found, seen, slack_A = intervals(board), 0, 0.04 * max(more for _, more, _ in bursts)  # of one sample in a window
-    for of in found:
+    intervals_, seen, slack_A = (
+        intervals(board),
+        0,
+        0.04 * max(more for _, more, _ in bursts),
+    )  # of one sample in a window
+    for of in intervals_:
         might = [drawn(starts_s(board, of), bursts, late_us * 1e-6) for late_us in range(-20, 9, 4)]
         means, peaks = [mean for mean, _ in might], [windows.max() for _, windows in might]
         assert min(means) - 2e-3 * LOAD_A < amperes(of.sum / of.n) < max(means) + 2e-3 * LOAD_A
@@ -74,9 +78,9 @@ def look_at(board, bursts):
         assert min(peaks) - near_A < amperes(of.peak / 25) < max(peaks) + near_A
         assert any(windows[of.at] > windows.max() - near_A for _, windows in might)
         seen += min(peaks) > LOAD_A + slack_A
-    assert {of.n for of in found} == {25_000} and {of.lost for of in found} == {0}
-    assert [b.t0_us - a.t0_us for a, b in itertools.pairwise(found)] == [100_000] * (len(found) - 1)
-    assert [of.number for of in found] == list(range(len(found)))
+    assert {of.n for of in intervals_} == {25_000} and {of.lost for of in intervals_} == {0}
+    assert [b.t0_us - a.t0_us for a, b in itertools.pairwise(intervals_)] == [100_000] * (len(intervals_) - 1)
+    assert [of.number for of in intervals_] == list(range(len(intervals_)))
     assert board.missed() == 0 and board.logs() == ""
     return seen
 
@@ -115,13 +119,13 @@ def test_what_nobody_looked_at_in_time_is_counted_and_nothing_is_made_up(tmp_pat
     with Board(tmp_path, 2.5, more) as board:
         board.go()
         board.until(lambda: len(intervals(board)) >= 15)
-        found = intervals(board)
-        breaks = [(a, b) for a, b in itertools.pairwise(found) if b.t0_us != a.t0_us + 4 * a.n]
+        intervals_ = intervals(board)
+        breaks = [(a, b) for a, b in itertools.pairwise(intervals_) if b.t0_us != a.t0_us + 4 * a.n]
         ((before, behind),) = breaks
-        assert 0 < before.n <= 25_000 and found[-1].lost * 4 == pytest.approx(
+        assert 0 < before.n <= 25_000 and intervals_[-1].lost * 4 == pytest.approx(
             behind.t0_us - before.t0_us - 4 * before.n, abs=8
         )
-        assert found[-1].lost * 4 > 40_000 and max(of.peak for of in found) / 25 < 300
+        assert intervals_[-1].lost * 4 > 40_000 and max(of.peak for of in intervals_) / 25 < 300
 
 
 def test_the_scope_takes_the_adc_and_gives_it_back(tmp_path):
@@ -133,9 +137,11 @@ def test_the_scope_takes_the_adc_and_gives_it_back(tmp_path):
         board.until(lambda: len(board.bodies(wire.WAVEFORM)) >= 4)
         seen = len(intervals(board))
         board.until(lambda: len(intervals(board)) >= seen + 4)
-        found = intervals(board)
-        assert all(amperes(of.peak / 25) == pytest.approx(LOAD_A, rel=0.02) for of in found)  # no voltage among them
-        assert sum(b.t0_us != a.t0_us + 4 * a.n for a, b in itertools.pairwise(found)) == 1
+        intervals_ = intervals(board)
+        assert all(
+            amperes(of.peak / 25) == pytest.approx(LOAD_A, rel=0.02) for of in intervals_
+        )  # no voltage among them
+        assert sum(b.t0_us != a.t0_us + 4 * a.n for a, b in itertools.pairwise(intervals_)) == 1
         volts = struct.unpack_from("<10H", board.bodies(wire.WAVEFORM)[0], struct.calcsize(wire.WAVEFORM_HEAD))
         assert all(3000 < value < 3150 for value in volts)
 
@@ -157,10 +163,12 @@ def test_the_ring_begins_anew_also_where_no_interval_was_ever_whole(tmp_path):
     with Board(tmp_path, 2.5, more | changed_firmware(tmp_path, "fast.py", _LONGEST=10_000, _LAST=10_000)) as board:
         board.go()
         board.until(lambda: len(intervals(board)) >= 10)
-        found = intervals(board)
-        gaps = [b.t0_us - a.t0_us - 4 * a.n for a, b in itertools.pairwise(found)]
-        assert all(gap >= 0 for gap in gaps) and {of.n for of in found} == {25_000}  # a partial one would be too old
-        assert all(amperes(of.peak / 25) == pytest.approx(LOAD_A, rel=0.02) for of in found) and board.logs() == ""
+        intervals_ = intervals(board)
+        gaps = [b.t0_us - a.t0_us - 4 * a.n for a, b in itertools.pairwise(intervals_)]
+        assert all(gap >= 0 for gap in gaps) and {of.n for of in intervals_} == {
+            25_000
+        }  # a partial one would be too old
+        assert all(amperes(of.peak / 25) == pytest.approx(LOAD_A, rel=0.02) for of in intervals_) and board.logs() == ""
 
 
 def test_go_begins_from_nothing_and_hello_says_what_is_there(tmp_path):

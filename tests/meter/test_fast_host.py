@@ -15,33 +15,33 @@ BURST = (16.05, 2.0, 150e-6)  # in the window steady, which begins at 12 s; A
 
 
 def figures(tmp_path, bursts=(BURST,), watts=STEPS, more_rails=(), **channel):
-    data, found = run_of(tmp_path, IOPS, watts=watts, more_rails=more_rails, fast={"bursts": bursts, **channel})
-    return data, found
+    data, figures_ = run_of(tmp_path, IOPS, watts=watts, more_rails=more_rails, fast={"bursts": bursts, **channel})
+    return data, figures_
 
 
-def reason(found):
-    (said,) = {note.partition("peak_100us_W: ")[2] for note in found["notes"] if "peak_100us_W: " in note}
-    return said
+def reason(figures_):
+    (note_,) = {note.partition("peak_100us_W: ")[2] for note in figures_["notes"] if "peak_100us_W: " in note}
+    return note_
 
 
 @pytest.mark.parametrize(("gain", "zero"), [(1.0, 0), (0.985, 25), (1.015, -5)])
 def test_a_burst_is_found_within_what_is_stated(tmp_path, gain, zero):
     """The supply of these runs does not sag: the truth is 5 V x (1 W / 5 V + 2 A), at the edge of what is stated."""
-    data, found = figures(tmp_path, gain=gain, zero=zero)
+    data, figures_ = figures(tmp_path, gain=gain, zero=zero)
     true_W = 5 * (0.2 + 2.0)
-    peak, u = found["peak_100us_W"], found["peak_100us_uncertainty_W"]
+    peak, u = figures_["peak_100us_W"], figures_["peak_100us_uncertainty_W"]
     assert abs(peak - true_W) < u < 0.1 * true_W
-    assert found["windows"]["fresh"]["peak_100us_W"] == pytest.approx(2.5, rel=0.05)  # no burst lies in it
-    assert found["power_max_W"] < 6 < peak  # what the sensor itself has seen
+    assert figures_["windows"]["fresh"]["peak_100us_W"] == pytest.approx(2.5, rel=0.05)  # no burst lies in it
+    assert figures_["power_max_W"] < 6 < peak  # what the sensor itself has seen
     assert data.rails[0].fast.gain == pytest.approx(1 / gain, abs=0.03)
 
 
 def test_seconds_without_power_lower_no_peak(tmp_path):
     """The rail was cut for 4 of the run's seconds, as by a trip or a cut that was asked for."""
     watts = [(-100.0, 4.0), (0.0, 2.5), (14.0, 1.0), (18.0, -1.0), (22.0, 2.5)]  # less than 0: no power
-    data, found = run_of(tmp_path, IOPS, watts=watts, fast={"bursts": (BURST,)})
+    data, figures_ = run_of(tmp_path, IOPS, watts=watts, fast={"bursts": (BURST,)})
     assert data.rails[0].volts_V == pytest.approx(5.0)
-    assert abs(found["peak_100us_W"] - 11) < found["peak_100us_uncertainty_W"] < 1.1
+    assert abs(figures_["peak_100us_W"] - 11) < figures_["peak_100us_uncertainty_W"] < 1.1
 
 
 def test_a_rail_without_power_has_the_mean_of_what_is_there(tmp_path):
@@ -62,17 +62,17 @@ def test_the_channel_is_set_by_the_sensor(tmp_path):
 def test_a_stretch_in_which_the_channel_was_silent_calibrates_nothing(tmp_path, gone):
     """The sensor went on: its energy frames of that time have nothing that they could be compared with."""
     whole = figures(tmp_path / "whole", bursts=())[0].rails[0].fast
-    data, found = figures(tmp_path / "gone", bursts=(), gone=gone)
+    data, figures_ = figures(tmp_path / "gone", bursts=(), gone=gone)
     seen = data.rails[0].fast
-    assert seen.why is None and "of the window" in reason_of(found, "steady")
+    assert seen.why is None and "of the window" in reason_of(figures_, "steady")
     assert seen.scatter_A == pytest.approx(whole.scatter_A, abs=1e-3) and seen.gain == pytest.approx(
         whole.gain, rel=2e-3
     )
-    assert found["windows"]["fresh"]["peak_100us_W"] == pytest.approx(2.5, rel=0.05)
+    assert figures_["windows"]["fresh"]["peak_100us_W"] == pytest.approx(2.5, rel=0.05)
 
 
-def reason_of(found, window):
-    return next(note for note in found["notes"] if note.startswith(window) and "peak_100us_W: " in note)
+def reason_of(figures_, window):
+    return next(note for note in figures_["notes"] if note.startswith(window) and "peak_100us_W: " in note)
 
 
 @pytest.mark.parametrize(
@@ -86,28 +86,28 @@ def reason_of(found, window):
     ],
 )
 def test_what_cannot_be_believed_is_null_with_its_reason(tmp_path, channel, says):
-    _, found = figures(tmp_path, **channel)
-    assert found["peak_100us_W"] is None and found["peak_100us_uncertainty_W"] is None
-    assert any(says in note for note in found["notes"] if "peak_100us_W" in note), found["notes"]
+    _, figures_ = figures(tmp_path, **channel)
+    assert figures_["peak_100us_W"] is None and figures_["peak_100us_uncertainty_W"] is None
+    assert any(says in note for note in figures_["notes"] if "peak_100us_W" in note), figures_["notes"]
 
 
 def test_a_rig_without_it_says_so_once(tmp_path):
-    _, found = run_of(tmp_path, IOPS)
-    assert found["peak_100us_W"] is None and reason(found) == "the rig has no fast current channel"
+    _, figures_ = run_of(tmp_path, IOPS)
+    assert figures_["peak_100us_W"] is None and reason(figures_) == "the rig has no fast current channel"
 
 
 def test_beside_a_rail_that_nobody_sees_there_is_no_peak_of_the_drive(tmp_path):
     quiet = ("12V", [(-100.0, 0.01)], 1_000_000, None)
     assert figures(tmp_path / "quiet", more_rails=[quiet])[1]["peak_100us_W"] == pytest.approx(11, rel=0.1)
     busy = ("12V", [(-100.0, 1.0)], 1_000_000, None)
-    _, found = figures(tmp_path / "busy", more_rails=[busy])
-    assert found["peak_100us_W"] is None
-    assert any("W of rail 0 (5V); rail 1 (12V), which draws too, has no such channel" in n for n in found["notes"])
+    _, figures_ = figures(tmp_path / "busy", more_rails=[busy])
+    assert figures_["peak_100us_W"] is None
+    assert any("W of rail 0 (5V); rail 1 (12V), which draws too, has no such channel" in n for n in figures_["notes"])
 
 
 def test_a_higher_one_outside_the_window_does_not_count(tmp_path):
-    _, found = figures(tmp_path, bursts=[BURST, (5.0, 3.0, 100e-6)])
-    assert found["windows"]["fresh"]["peak_100us_W"] > 16 > found["peak_100us_W"]
+    _, figures_ = figures(tmp_path, bursts=[BURST, (5.0, 3.0, 100e-6)])
+    assert figures_["windows"]["fresh"]["peak_100us_W"] > 16 > figures_["peak_100us_W"]
 
 
 @pytest.mark.parametrize(

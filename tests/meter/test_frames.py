@@ -42,10 +42,10 @@ def test_every_raw_integer_comes_back(frames, t0_us, pieces):
         index, at = index + len(frame), int(t_us[-1]) + 1000
         for name, value in (("t_us", t_us), ("vbus", vbus), ("current", current)):
             want[name] += value.tolist()
-    found = decoded(tape, pieces).frames(0)
-    assert {name: getattr(found, name).tolist() for name in want} == want
-    assert found.n.tolist() == [len(f) for f in frames]
-    assert found.missed.tolist() == found.index.tolist() == np.cumsum([0] + [len(f) for f in frames])[:-1].tolist()
+    frames_ = decoded(tape, pieces).frames(0)
+    assert {name: getattr(frames_, name).tolist() for name in want} == want
+    assert frames_.n.tolist() == [len(f) for f in frames]
+    assert frames_.missed.tolist() == frames_.index.tolist() == np.cumsum([0] + [len(f) for f in frames])[:-1].tolist()
 
 
 def test_energy_frames_come_back():

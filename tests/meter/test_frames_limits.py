@@ -24,8 +24,8 @@ def sampled(seq: int, t_us: int) -> tuple:
 
 
 def counts(rows, pieces=1) -> tuple[int, int, int]:
-    found = decoded(rows, pieces).counts
-    return found["repeated"], found["resets"], found["frames_lost"]
+    counts_ = decoded(rows, pieces).counts
+    return counts_["repeated"], counts_["resets"], counts_["frames_lost"]
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
@@ -69,18 +69,18 @@ def test_a_sequence_number_that_falls_far_is_a_reset(fell, resets):
 @pytest.mark.parametrize(("fell_us", "resets"), [(1_000_000, 0), (1_000_001, 1)])
 def test_board_time_that_falls_by_more_than_a_second_is_a_reset(fell_us, resets):
     rows = [sampled(5, 9_000_000), sampled(6, 9_000_000 - fell_us), sampled(7, 9_500_000)]
-    found = decoded(rows)
-    assert (found.counts["resets"], found.counts["frames_lost"]) == (resets, 6 * resets)
-    assert found.frames(0).boot.tolist() == [0, resets, resets]
+    decoder = decoded(rows)
+    assert (decoder.counts["resets"], decoder.counts["frames_lost"]) == (resets, 6 * resets)
+    assert decoder.frames(0).boot.tolist() == [0, resets, resets]
 
 
 @pytest.mark.parametrize(("t_us", "read"), [(0, True), ((1 << 52) - 1, True), (1 << 52, False), (1 << 63, False)])
 def test_ticks_of_another_age_are_nonsense(t_us, read):
-    found = decoded([sampled(5, t_us)])
-    assert (len(found.frames(0).n), found.counts["malformed"]) == (int(read), int(not read))
+    decoder = decoded([sampled(5, t_us)])
+    assert (len(decoder.frames(0).n), decoder.counts["malformed"]) == (int(read), int(not read))
     pong = row(wire.PONG, 1, struct.pack(wire.PONG_BODY, 7, t_us, 0))
-    found = decoded([(rigbin.PING, struct.pack("<I", 7), stream.T0_NS), pong])
-    assert len(found.boots[0].pings) == int(read)
+    decoder = decoded([(rigbin.PING, struct.pack("<I", 7), stream.T0_NS), pong])
+    assert len(decoder.boots[0].pings) == int(read)
 
 
 def test_board_time_0_is_a_reset_too():
@@ -94,26 +94,26 @@ def test_a_stream_may_begin_anywhere():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds_that_are_known(kind):
-    found = decoded([row(kind, 1, stream.hello() if kind == wire.HELLO else b"")])
-    assert found.counts["malformed"] == (kind in (wire.SAMPLES, wire.ENERGY)) and found.counts["frames"] == 1
+    decoder = decoded([row(kind, 1, stream.hello() if kind == wire.HELLO else b"")])
+    assert decoder.counts["malformed"] == (kind in (wire.SAMPLES, wire.ENERGY)) and decoder.counts["frames"] == 1
 
 
 def test_another_kind_and_a_frame_without_body_are_malformed():
-    found = decoded([row(ord("z"), 1), row(wire.ENERGY, 2, bytes(3)), row(wire.ENERGY, 3, bytes(60))])
-    assert found.counts["malformed"] == 3 and len(found.energies()) == 0
+    decoder = decoded([row(ord("z"), 1), row(wire.ENERGY, 2, bytes(3)), row(wire.ENERGY, 3, bytes(60))])
+    assert decoder.counts["malformed"] == 3 and len(decoder.energies()) == 0
 
 
 def test_an_empty_samples_frame_holds_nothing_and_is_no_damage():
     body = stream.samples(0, np.array([1_000_000]), [1], [1])[: -wire.SAMPLE_BYTES]
     body = body[:2] + b"\0" + body[3:]
-    found = decoded([row(wire.SAMPLES, 1, body)])
-    assert found.rails() == [] and found.counts["malformed"] == 0
+    decoder = decoded([row(wire.SAMPLES, 1, body)])
+    assert decoder.rails() == [] and decoder.counts["malformed"] == 0
 
 
 def test_records_that_are_no_frames():
     records = [(rigbin.PING, bytes(3), 1), (rigbin.PING, bytes(5), 1), (rigbin.FRAME, bytes(4), 1)]
-    found = decoded([*records, (rigbin.DAMAGE, b"x", 2), (rigbin.DAMAGE, b"", 3)])
-    assert found.counts == dict.fromkeys(found.counts, 0) | {"damaged": 2}
+    decoder = decoded([*records, (rigbin.DAMAGE, b"x", 2), (rigbin.DAMAGE, b"", 3)])
+    assert decoder.counts == dict.fromkeys(decoder.counts, 0) | {"damaged": 2}
 
 
 def pong(seq: int, token: int, t_ns: int, held: bytes = b"") -> tuple:
@@ -131,8 +131,8 @@ def test_a_pong_waits_a_second_for_its_ping(late_ns, paired):
 
 @pytest.mark.parametrize(("sent_ns", "paired"), [(5 * S, True), (5 * S + 1, False)])
 def test_an_answer_is_not_read_before_it_was_asked_for(sent_ns, paired):
-    found = decoded([(rigbin.PING, struct.pack("<I", 7), sent_ns), pong(1, 7, 5 * S)])
-    assert len(found.boots[0].pings) == paired
+    decoder = decoded([(rigbin.PING, struct.pack("<I", 7), sent_ns), pong(1, 7, 5 * S)])
+    assert len(decoder.boots[0].pings) == paired
 
 
 def test_how_long_a_ping_was_held():
@@ -144,16 +144,16 @@ def test_how_long_a_ping_was_held():
 @pytest.mark.parametrize(("more", "forgotten"), [(9_999, False), (10_000, True)])
 def test_pings_without_an_answer_are_forgotten_after_a_minute(more, forgotten):
     pings = [(rigbin.PING, struct.pack("<I", i), S if i == 0 else 61 * S) for i in range(more + 1)]
-    found = decoded(pings)
+    decoder = decoded(pings)
     later = [pong(1, 0, 62 * S), pong(2, more, 62 * S), (rigbin.DAMAGE, b"", 64 * S)]
-    found.feed(rigrecords.decode(b"".join(rigbin.encode(*r) for r in later)))
-    assert [p[0] for p in found.boots[0].pings] == ([] if forgotten else [S]) + [61 * S]
+    decoder.feed(rigrecords.decode(b"".join(rigbin.encode(*r) for r in later)))
+    assert [p[0] for p in decoder.boots[0].pings] == ([] if forgotten else [S]) + [61 * S]
 
 
 def hello(**more) -> bytes:
-    said = json.loads(stream.hello(rails=(0, 1)))
-    said["rails"][1] |= more
-    return json.dumps(said).encode()
+    hello_ = json.loads(stream.hello(rails=(0, 1)))
+    hello_["rails"][1] |= more
+    return json.dumps(hello_).encode()
 
 
 @pytest.mark.parametrize("key", ["vbus_lsb_nV", "current_lsb_pA", "conversion_ns"])
@@ -164,8 +164,10 @@ def test_a_rail_whose_scale_is_none_is_left_out(key, value, rails):
 
 @pytest.mark.parametrize(("protocol", "read"), [(0, False), (1, True), (2, False), (None, False)])
 def test_protocols_that_are_read(protocol, read):
-    found = decoded([row(wire.HELLO, 4, stream.hello(boot=9, protocol=protocol)), row(wire.HELLO, 5, stream.hello(9))])
-    assert found.boots[0].boot == 9 and found.boots[0].hello_frame == (0 if read else 1)
+    decoder = decoded(
+        [row(wire.HELLO, 4, stream.hello(boot=9, protocol=protocol)), row(wire.HELLO, 5, stream.hello(9))]
+    )
+    assert decoder.boots[0].boot == 9 and decoder.boots[0].hello_frame == (0 if read else 1)
 
 
 @pytest.mark.parametrize(
@@ -173,10 +175,10 @@ def test_protocols_that_are_read(protocol, read):
     [(("5V", "12V"), ("5V", "12V")), (("5V", "5V"), ("5V 0", "5V 1")), (("", "5V"), ("rail 0", "5V"))],
 )
 def test_names_of_rails(names, shown):
-    said = json.loads(stream.hello(rails=(0, 1)))
-    for rail, name in zip(said["rails"], names, strict=True):
+    hello_ = json.loads(stream.hello(rails=(0, 1)))
+    for rail, name in zip(hello_["rails"], names, strict=True):
         rail["name"] = name
-    assert decoded([row(wire.HELLO, 0, json.dumps(said).encode())]).rail_names() == dict(enumerate(shown))
+    assert decoded([row(wire.HELLO, 0, json.dumps(hello_).encode())]).rail_names() == dict(enumerate(shown))
 
 
 def test_frames_of_several_lengths_and_many_at_once():
@@ -189,11 +191,11 @@ def test_frames_of_several_lengths_and_many_at_once():
             row(wire.SAMPLES, seq, stream.samples(at, t_us, range(at, at + n), [-i for i in range(at, at + n)]))
         )
         at += n
-    found = decoded(rows).frames(0)
-    assert found.vbus.tolist() == [-i for i in found.current.tolist()] == list(range(9))
-    assert found.t_us.tolist() == [1_000_000 + 1000 * i for i in range(9)]
-    kept = found.only(np.array([False, True, False, True, False, False]))
-    assert kept.vbus.tolist() == [1, 2, 4, 5] and kept.n.tolist() == [2, 2] and kept.index.tolist() == [1, 4]
+    frames_ = decoded(rows).frames(0)
+    assert frames_.vbus.tolist() == [-i for i in frames_.current.tolist()] == list(range(9))
+    assert frames_.t_us.tolist() == [1_000_000 + 1000 * i for i in range(9)]
+    chosen = frames_.only(np.array([False, True, False, True, False, False]))
+    assert chosen.vbus.tolist() == [1, 2, 4, 5] and chosen.n.tolist() == [2, 2] and chosen.index.tolist() == [1, 4]
 
 
 @pytest.mark.parametrize(
@@ -202,8 +204,8 @@ def test_frames_of_several_lengths_and_many_at_once():
 )
 def test_a_ping_is_its_token_and_nothing_else(kind, payload, paired):
     pong = row(wire.PONG, 1, b"abcd" + struct.pack(wire.PONG_BODY, 0, 9, 0)[4:], stream.T0_NS + 5)
-    found = decoded([(kind, payload, stream.T0_NS), pong])
-    assert bool(len(found.boots[0].pings)) == paired
+    decoder = decoded([(kind, payload, stream.T0_NS), pong])
+    assert bool(len(decoder.boots[0].pings)) == paired
 
 
 def test_a_rail_without_samples_has_empty_tables():

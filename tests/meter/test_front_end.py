@@ -34,11 +34,11 @@ def test_bursts_are_found_with_the_voltage_beside_them(tmp_path):
         board.go()
         board.until(lambda: starts_s(board, intervals(board)[-1]) > 3.2 if intervals(board) else False)
         assert len(bursts) <= look_at(board, bursts) <= 2 * len(bursts)
-        found = intervals(board)
-        calm_V = np.median([of.volts for of in found]) / 25 * NV * 1e-9
+        intervals_ = intervals(board)
+        calm_V = np.median([of.volts for of in intervals_]) / 25 * NV * 1e-9
         assert calm_V == pytest.approx(5.0, abs=0.06)
         for t_s, amps, _ in bursts[1:]:  # at least as long as a window
-            (of,) = [of for of in found if starts_s(board, of) <= t_s < starts_s(board, of) + 0.0999]
+            (of,) = [of for of in intervals_ if starts_s(board, of) <= t_s < starts_s(board, of) + 0.0999]
             assert of.volts / 25 * NV * 1e-9 == pytest.approx(calm_V - SAG_ohm * amps, abs=0.01)
 
 

@@ -49,7 +49,7 @@ def changed(at: tuple, value) -> dict:
     return out
 
 
-def told(kind: int, body: bytes) -> Rig:
+def greeted_rig(kind: int, body: bytes) -> Rig:
     """A rig that was greeted, and then heard this."""
     rig = Rig("none", Memory())
     rig._arrived(
@@ -81,14 +81,14 @@ WRONG = [
 def test_a_sound_hello_is_one():
     assert messages.answer(wire.HELLO, json.dumps(hello()).encode()) == hello()
     assert messages.answer(wire.HELLO, json.dumps(hello(boot=0)).encode())["boot"] == 0
-    assert told(wire.HELLO, json.dumps(hello()).encode()).hello() == hello()
+    assert greeted_rig(wire.HELLO, json.dumps(hello()).encode()).hello() == hello()
     exact = changed(("rails", 0, "shunt_tolerance_ppm"), 0)
     assert messages.answer(wire.HELLO, json.dumps(exact).encode()) == exact
 
 
 @pytest.mark.parametrize("at, value", WRONG, ids=str)
 def test_a_hello_that_is_none_changes_nothing(at, value):
-    rig = told(wire.HELLO, json.dumps(changed(at, value)).encode())
+    rig = greeted_rig(wire.HELLO, json.dumps(changed(at, value)).encode())
     assert rig.hello()["boot"] == 1 and rig.live()["damaged"] == 1
 
 
@@ -104,7 +104,7 @@ def test_samples_of_a_rail_without_a_lead_can_be_converted():
 def test_numbers_that_are_none(number, name):
     """By the one who listens, and by the one who reads the run."""
     text = json.dumps(changed(("rails", 0, name), "HERE")).replace('"HERE"', number).encode()
-    assert told(wire.HELLO, text).live()["damaged"] == 1
+    assert greeted_rig(wire.HELLO, text).live()["damaged"] == 1
     decoder = Decoder()
     decoder.feed(rigrecords.decode(rigbin.encode(rigbin.FRAME, struct.pack(wire.HEAD, wire.HELLO, 0) + text, 1)))
     assert decoder.counts["malformed"] == 1 and decoder.boots[0].hello is None
@@ -113,7 +113,7 @@ def test_numbers_that_are_none(number, name):
 @pytest.mark.parametrize("kind", [wire.HELLO, wire.CUT_REPORT, wire.REFUSED, wire.TRIP])
 @pytest.mark.parametrize("body", [b"[" * 4000, b'{"a":' * 4000, b"", b"null", b"\xff\xfe", b'"', b"{}", b"[]"])
 def test_what_is_no_json_object(kind, body):
-    rig = told(kind, body)
+    rig = greeted_rig(kind, body)
     assert rig.live()["damaged"] == 1 and body not in rig.heard(kind)
     decoder = Decoder()
     decoder.feed(rigrecords.decode(rigbin.encode(rigbin.FRAME, struct.pack(wire.HEAD, kind, 0) + body, 1)))
@@ -139,7 +139,7 @@ def test_what_is_no_json_object(kind, body):
 )
 def test_only_answers_that_are_ones_are_heard(kind, body, sound):
     """Nor is what is shown of the last second made of anything else."""
-    rig = told(kind, body)
+    rig = greeted_rig(kind, body)
     assert rig.live()["damaged"] == (not sound)
     assert rig.heard(kind) == ([body] if sound and kind in rig_stream.ANSWERS else [])
     assert bool(rig.last_second().bodies) == (sound and kind == wire.SAMPLES)
@@ -149,13 +149,13 @@ def test_only_answers_that_are_ones_are_heard(kind, body, sound):
 def test_a_trip_without_its_limit_is_none():
     assert trip.read(json.dumps(TRIP).encode()) == TRIP
     for name in ("limit_mA", "seen_mA", "opened_us", "rail"):
-        rig = told(wire.TRIP, json.dumps({key: value for key, value in TRIP.items() if key != name}).encode())
+        rig = greeted_rig(wire.TRIP, json.dumps({key: value for key, value in TRIP.items() if key != name}).encode())
         assert rig.live()["damaged"] == 1 and rig.failure is None, name
 
 
 def test_what_is_kept_though_it_is_no_frame_is_not_looked_into():
     """A reading that waits for samples goes over all that came."""
-    rig = told(wire.PONG, b"short")
+    rig = greeted_rig(wire.PONG, b"short")
     rig._arrived(wire.encode(wire.SAMPLES, 2, b"\x00"), 2)
     assert Session(rig, rig._book, rig.hello(), str).quiet_s(0, 0) == 0
 

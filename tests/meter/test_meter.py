@@ -228,7 +228,7 @@ def test_an_ina229_as_fast_as_it_may_be_beside_an_ina228(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "fault, said",
+    "fault, message",
     [
         ({"brownouts": [1.2]}, "forgot its configuration (brown-out): registers 0000 fb68 1000"),
         ({"stuck_miso": [[1.2, 30, 1]]}, "forgot its configuration (brown-out): registers ffff ffff ffff"),
@@ -236,7 +236,7 @@ def test_an_ina229_as_fast_as_it_may_be_beside_an_ina228(tmp_path):
     ],
     ids=["brown-out", "MISO high", "MISO low"],
 )
-def test_an_ina229s_fault_is_said_and_counted(fault, said, tmp_path):
+def test_an_ina229s_fault_is_said_and_counted(fault, message, tmp_path):
     """No sample has another value than before, but for the one in which the line sticks: the bits behind that moment
     are its level, and no flag of the chip shows it."""
     with Board(tmp_path, 2.5, {"rail": INA229, **fault}) as b:
@@ -244,9 +244,9 @@ def test_an_ina229s_fault_is_said_and_counted(fault, said, tmp_path):
         b.until(lambda: "configured again" in b.logs())
         n = len(b.samples())
         b.until(lambda: len(b.samples()) > n + 2000)
-    assert said in b.logs()
+    assert message in b.logs()
     samples = b.samples()
-    (last,) = [k for k, (here, after) in enumerate(zip(samples, samples[1:])) if after[0] - here[0] > 100]
+    (last,) = [k for k, (before, after) in enumerate(zip(samples, samples[1:])) if after[0] - before[0] > 100]
     (usual,) = {(v, i) for _, _, v, i in samples[:last] + samples[last + 1 :]}
     assert samples[last][2:] in cut_off(*usual)
     assert steps(samples) == b.missed() > 100
@@ -255,8 +255,8 @@ def test_an_ina229s_fault_is_said_and_counted(fault, said, tmp_path):
 def cut_off(vbus, current):
     """What (VBUS, CURRENT), whole or broken off at some bit, read as: CURRENT comes first, 20 bits and 4 zeros each."""
     sent = (current & 0xFFFFF) << 28 | vbus << 4
-    kept = [sent >> n << n for n in range(49)]
-    return {(word >> 4 & 0xFFFFF, (word >> 28) - (word >> 47 << 20)) for word in kept}
+    prefixes = [sent >> n << n for n in range(49)]
+    return {(word >> 4 & 0xFFFFF, (word >> 28) - (word >> 47 << 20)) for word in prefixes}
 
 
 def test_where_a_frame_may_be_cut_off():

@@ -17,7 +17,7 @@ FIVE = RAIL | {"nominal_mV": 5000, "name": "sata_5v"}
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"),
+    ("low", "high", "message"),
     [
         (4.75, 5.25, None),
         (4.749, 5.0, "4.749 V at the drive, which asks for 4.75 to 5.25 V; the supply must give 4.90 V or more"),
@@ -27,10 +27,10 @@ FIVE = RAIL | {"nominal_mV": 5000, "name": "sata_5v"}
         (3.9, 3.95, "3.90 V at the drive instead of 5 V"),
     ],
 )
-def test_what_is_said(low, high, said):
+def test_what_is_said(low, high, message):
     words = nominal.outside(FIVE, low, high)
-    assert words == said if said is None else said in words and words.startswith("rail 0 (sata_5v): ")
-    assert ("must give" in (words or "")) == (said is not None and "must give" in said)
+    assert words == message if message is None else message in words and words.startswith("rail 0 (sata_5v): ")
+    assert ("must give" in (words or "")) == (message is not None and "must give" in message)
     assert nominal.outside(RAIL, low, high) is None  # a board that does not say
 
 

@@ -36,10 +36,10 @@ def _rigs(parser):
 
 def test_each_rig_may_be_on_another_machine_and_its_help_says_how():
     modules = {name: importlib.import_module(cli.COMMANDS[name][0]) for name in cli.COMMANDS}
-    found = dict(_rigs(cli.parser_of(modules)))
-    asked = {prog.split()[1] for prog in found}
+    rigs = dict(_rigs(cli.parser_of(modules)))
+    asked = {prog.split()[1] for prog in rigs}
     assert {"run", "record", "resume", "review", "rig"} <= asked
-    assert not [prog for prog, words in found.items() if ELSEWHERE not in words]
+    assert not [prog for prog, words in rigs.items() if ELSEWHERE not in words]
 
 
 @pytest.mark.parametrize("scheme, known", [("tcp", "socket"), ("socket", "socket"), ("rfc2217", "rfc2217")])

@@ -30,25 +30,25 @@ def edges_of(powers) -> np.ndarray:
     of gaps and at the ends, with the nanoseconds around each: edges that lie on the borders of pieces."""
     there = [power for power in powers if len(power.t_ns)]
     first, last = min(p.t_ns[0] for p in there), max(p.t_ns[-1] for p in there)
-    found = [np.arange(first - 2 * S, last + 3 * S, S)]
+    edges = [np.arange(first - 2 * S, last + 3 * S, S)]
     for power in there:
         chosen = [power.t_ns[::350], power.t_ns[49::350], power.t_ns[[0, -1]], power.gaps.from_ns, power.gaps.to_ns]
-        found += [
+        edges += [
             np.concatenate(chosen)[:, None].repeat(3, 1).ravel() + np.resize([-1, 0, 1], 3 * sum(map(len, chosen)))
         ]
-    return np.unique(np.concatenate(found))
+    return np.unique(np.concatenate(edges))
 
 
 def assert_equal(run) -> list[reduced.Reduced]:
     plain = samples.load_rails(run)
     edges = edges_of(plain)
-    found = reduced.load_rails(run, edges[::-1])
+    reduced_rails = reduced.load_rails(run, edges[::-1])
     joules = max(1.0, *(abs(p.energy_J).max(initial=0.0) for p in plain))
     seconds = reduced.seconds_with_samples(run)
-    assert_same_compiled(run, edges, found)
+    assert_same_compiled(run, edges, reduced_rails)
     assert [of.tolist() for of in seconds] == [np.unique(power.t_ns // S).tolist() for power in plain]
     close = {"rel": 1e-9, "abs": 1e-12 * joules}
-    for p, r in zip(plain, found, strict=True):
+    for p, r in zip(plain, reduced_rails, strict=True):
         assert (r.rail, r.name, r.span_ns, r.counts) == (p.rail, p.name, p.span_ns, p.counts)
         if p.span_ns is None:
             assert not r.before.any() and rails.dark(r).tolist() == rails.dark(p).tolist()
@@ -74,19 +74,19 @@ def assert_equal(run) -> list[reduced.Reduced]:
         inside = [watts[(t_ns >= a) & (t_ns < z)] for a, z in zip(edges[:-1], edges[1:])]
         inside = [w[np.isfinite(w)] for w in inside]
         low, high = ([f(w) if len(w) else np.nan for w in inside] for f in (np.min, np.max))
-        assert np.array(found[0].extremes_W(edges, of_sum=True)) == pytest.approx(
+        assert np.array(reduced_rails[0].extremes_W(edges, of_sum=True)) == pytest.approx(
             np.array([low, high]), rel=1e-6, nan_ok=True
         )
-    return found
+    return reduced_rails
 
 
-def assert_same_compiled(run, edges, found):
+def assert_same_compiled(run, edges, reduced_rails):
     """What the compiled code says is the same to the last bit, but for a mean."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "COMPILED_SAMPLES", 0)
         patch.setattr(journal, "LONG_BYTES", 0)
         compiled = reduced.load_rails(run, edges)
-    for one, other in zip(found, compiled, strict=True):
+    for one, other in zip(reduced_rails, compiled, strict=True):
         assert other.mean_V == pytest.approx(one.mean_V, rel=1e-12, nan_ok=True)
         other.mean_V = one.mean_V
         plain, ours = (vars(of) | {"own_W": vars(of.own_W), "sum_W": vars(of.sum_W)} for of in (one, other))
@@ -95,24 +95,24 @@ def assert_same_compiled(run, edges, found):
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_losses_resets_and_a_second_go(tmp_path, seed, at_once):
-    found = assert_equal(broken_tape(np.random.default_rng(seed)).run(tmp_path))
-    assert len(found[0].gaps.at) > 5 and found[0].counts["resets"] == 1
+    rails = assert_equal(broken_tape(np.random.default_rng(seed)).run(tmp_path))
+    assert len(rails[0].gaps.at) > 5 and rails[0].counts["resets"] == 1
 
 
 @pytest.mark.slow
 def test_several_rails(tmp_path, at_once):
     watts = (lambda t: 2.0 + t % 0.3, lambda t: 3.0 + t % 0.7, lambda t: 1.0)
     tape = interleaved_tape(4, watts, periods_us=(740, 1000, 930), gone=(1.5, 2.7), missed={(2, 30), (0, 44), (0, 45)})
-    found = assert_equal(tape.run(tmp_path))
-    assert len(found) == 3 and found[1].gaps.ns.max() > S
+    rails = assert_equal(tape.run(tmp_path))
+    assert len(rails) == 3 and rails[1].gaps.ns.max() > S
 
 
 def test_a_rail_that_never_sent_anything(tmp_path):
     tape = stream.started(rails=(0, 3))
     tape.stream(60)
-    found = assert_equal(tape.run(tmp_path))
-    assert [one.span_ns is None for one in found] == [False, True]
-    assert np.isnan(found[0].extremes_W(found[0].edges_ns, of_sum=True)).all()
+    rails = assert_equal(tape.run(tmp_path))
+    assert [one.span_ns is None for one in rails] == [False, True]
+    assert np.isnan(rails[0].extremes_W(rails[0].edges_ns, of_sum=True)).all()
 
 
 @pytest.mark.slow
@@ -136,8 +136,8 @@ def test_configurations_calibrations_limits_and_negative_currents(tmp_path, at_o
         index = tape.stream(10, first_index=index, lose=[4], config=config)
         closing(index, config)
         tape.frame(wire.HELLO, json.dumps(hello).encode())
-    (found,) = assert_equal(tape.run(tmp_path))
-    assert found.closure and found.counts["unconverted"] == 200 and found.clipped[-1] == 300
+    (rail,) = assert_equal(tape.run(tmp_path))
+    assert rail.closure and rail.counts["unconverted"] == 200 and rail.clipped[-1] == 300
 
 
 @pytest.mark.slow
@@ -176,11 +176,11 @@ def test_nonsense_with_a_good_checksum(tmp_path, seed, monkeypatch):
 def test_other_edges_are_refused(tmp_path):
     tape = stream.started()
     tape.stream(20)
-    (found,) = reduced.load_rails(tape.run(tmp_path), [stream.T0_NS, stream.T0_NS + S])
-    assert found.integral_J([]).tolist() == [] and found.extremes_W([stream.T0_NS])[0].tolist() == []
+    (rail,) = reduced.load_rails(tape.run(tmp_path), [stream.T0_NS, stream.T0_NS + S])
+    assert rail.integral_J([]).tolist() == [] and rail.extremes_W([stream.T0_NS])[0].tolist() == []
     for edges in ([stream.T0_NS + 1], [stream.T0_NS, stream.T0_NS + S + 1]):
         with pytest.raises(ValueError, match="not reduced to these edges"):
-            found.integral_J(edges)
+            rail.integral_J(edges)
 
 
 def test_without_samples_and_without_edges(tmp_path):
@@ -188,8 +188,8 @@ def test_without_samples_and_without_edges(tmp_path):
         reduced.load_rails(stream.started(rails=(0, 1)).run(tmp_path), [])
     tape = stream.started()
     tape.stream(20)
-    (found,) = reduced.load_rails(tape.run(tmp_path / "more"), [])
-    assert found.span_ns and found.mean_V == pytest.approx(5.0)
+    (rail,) = reduced.load_rails(tape.run(tmp_path / "more"), [])
+    assert rail.span_ns and rail.mean_V == pytest.approx(5.0)
 
 
 def test_a_file_that_becomes_shorter_is_said(tmp_path, monkeypatch):
@@ -198,10 +198,10 @@ def test_a_file_that_becomes_shorter_is_said(tmp_path, monkeypatch):
     run, read = tape.run(tmp_path), samples.decoded
 
     def cut_behind(*args):
-        found = read(*args)
+        numbers = read(*args)
         with open(run / "rig.bin", "r+b") as file:
             file.truncate(500)
-        return found
+        return numbers
 
     monkeypatch.setattr(samples, "decoded", cut_behind)
     with pytest.raises(RigError, match="become shorter"):

@@ -82,10 +82,10 @@ def test_the_chips_period_is_taken_up_to_a_tenth_off(real_us, followed):
     """Two frames lost: the gap is as long as time says, less one period."""
     tape = stream.started()
     tape.stream(8, lose=(4, 5), period_us=real_us)
-    found = assembled(tape)
-    assert found.lost == 100 and found.gap.tolist() == [200]
+    power_ = assembled(tape)
+    assert power_.lost == 100 and power_.gap.tolist() == [200]
     period = real_us if followed else 1000
-    assert found.gap_ns[0] == pytest.approx((101 * real_us - period) * 1000, abs=2500)
+    assert power_.gap_ns[0] == pytest.approx((101 * real_us - period) * 1000, abs=2500)
 
 
 @pytest.mark.parametrize(("n", "followed"), [(101, True), (100, False)])
@@ -93,26 +93,26 @@ def test_the_chips_period_needs_a_hundred_conversions(n, followed):
     tape = stream.started()
     tape.stream(1, n=n - 51, period_us=1050)
     tape.stream(1, n=50, first_index=n - 50, skip=1, period_us=1050)
-    found = assembled(tape)
+    power_ = assembled(tape)
     expected_us = 1050 if followed else 2 * 1050 - 1000
-    assert found.gap_ns[0] == pytest.approx(expected_us * 1000, abs=2500)
+    assert power_.gap_ns[0] == pytest.approx(expected_us * 1000, abs=2500)
 
 
 def test_the_integral_goes_back_one_sample_before_the_first():
     tape = stream.started()
     tape.stream(2)
-    found = assembled(tape)
-    start_ns = int(found.t_ns[0]) - MS
-    values = power.integral_J(found, [start_ns - S, start_ns, start_ns + MS // 2, int(found.t_ns[-1]) + S])
+    power_ = assembled(tape)
+    start_ns = int(power_.t_ns[0]) - MS
+    values = power.integral_J(power_, [start_ns - S, start_ns, start_ns + MS // 2, int(power_.t_ns[-1]) + S])
     assert values == pytest.approx([0, 0, 0.0005, 0.1], abs=2e-6)
 
 
 def test_the_time_of_a_boot_without_a_ping_is_a_second_wide():
     tape = stream.started()
     tape.frame(wire.SAMPLES, stream.samples(0, np.array([2_000_000, 2_001_000]), [1, 1], [1, 1]))
-    found = assembled(tape)
-    assert found.err_ns[1] == pytest.approx(0.5e9, rel=1e-3)
-    assert tape.rows[-1][2] - found.t_ns[1] == pytest.approx(0.5e9, rel=1e-3)
+    power_ = assembled(tape)
+    assert power_.err_ns[1] == pytest.approx(0.5e9, rel=1e-3)
+    assert tape.rows[-1][2] - power_.t_ns[1] == pytest.approx(0.5e9, rel=1e-3)
 
 
 def test_a_follower_fits_the_clock_from_the_latest_pings():
@@ -121,9 +121,9 @@ def test_a_follower_fits_the_clock_from_the_latest_pings():
     decoder = Decoder()
     decoder.feed(tape.records())
     for recent, pings in ((None, 5), (2, 2), (9, 5)):
-        (found,) = power.assemble(decoder.frames(0), decoder.boots, None, 0, recent).clocks
-        assert found.pings == pings
-    assert found.base_us == decoder.boots[0].pings[0][1]
+        (clock,) = power.assemble(decoder.frames(0), decoder.boots, None, 0, recent).clocks
+        assert clock.pings == pings
+    assert clock.base_us == decoder.boots[0].pings[0][1]
 
 
 def test_what_an_earlier_host_did_not_read_was_not_lost_by_this_one():
@@ -133,8 +133,8 @@ def test_what_an_earlier_host_did_not_read_was_not_lost_by_this_one():
     tape.stream(4, first_index=5000, lose=(1, 2), missed=543)
     tape.frame(wire.HELLO, stream.hello())
     tape.stream(3, missed=7, skip=7, first_index=7)
-    found = assembled(tape)
-    assert (found.lost, found.counts["missed"], len(found.t_ns)) == (7, 7, 250)
+    power_ = assembled(tape)
+    assert (power_.lost, power_.counts["missed"], len(power_.t_ns)) == (7, 7, 250)
     tape.stream(2, first_index=300)
     assert assembled(tape).lost == 7 + 143
 
@@ -156,18 +156,18 @@ def test_what_the_board_missed_counts_once_for_each_go():
         tape.t_us = int(t_us[-1])
         tape.frame(wire.SAMPLES, stream.samples(index, t_us, [1, 1], [1, 1], missed=missed))
     tape.ping()
-    found = assembled(tape)
-    assert found.counts["missed"] == 5 + 9
-    assert (found.gap.tolist(), found.gap_lost.tolist(), found.segment.tolist()) == ([2, 4], [1, 1], [0, 6])
+    power_ = assembled(tape)
+    assert power_.counts["missed"] == 5 + 9
+    assert (power_.gap.tolist(), power_.gap_lost.tolist(), power_.segment.tolist()) == ([2, 4], [1, 1], [0, 6])
 
 
 def test_measured_and_filled_energy_are_all_there_is():
     """1 W: 200 conversions of 1 ms are there, 50 between them are not."""
     tape = stream.started()
     tape.stream(5, lose=(2,))
-    found = assembled(tape)
-    assert (found.energy_measured_J, found.energy_filled_J) == pytest.approx((0.2, 0.05), rel=1e-3)
-    assert found.energy_J[-1] == pytest.approx(0.25, rel=1e-3) and found.lost == 50
+    power_ = assembled(tape)
+    assert (power_.energy_measured_J, power_.energy_filled_J) == pytest.approx((0.2, 0.05), rel=1e-3)
+    assert power_.energy_J[-1] == pytest.approx(0.25, rel=1e-3) and power_.lost == 50
     none = power.assemble(Decoder().frames(0), [Boot()])
     assert (none.energy_measured_J, none.energy_filled_J, none.lost) == (0, 0, 0)
     assert np.isnan(none.uncertainty_W(1.0)) and power.integral_J(none, [1, 2]).tolist() == [0, 0]
@@ -176,16 +176,16 @@ def test_measured_and_filled_energy_are_all_there_is():
 def test_a_single_sample_stands_for_one_conversion():
     tape = stream.started()
     tape.stream(1, n=1)
-    found = assembled(tape)
-    t = int(found.t_ns[0])
-    assert found.energy_J == pytest.approx([0.001]) and power.integral_J(found, [t - 1, t + 1]) == pytest.approx(
+    power_ = assembled(tape)
+    t = int(power_.t_ns[0])
+    assert power_.energy_J == pytest.approx([0.001]) and power.integral_J(power_, [t - 1, t + 1]) == pytest.approx(
         [0, 0.001]
     )
 
 
-def rows(*each) -> np.ndarray:
-    out = np.zeros(len(each), ENERGY)
-    for i, (index, t_us, register) in enumerate(each):
+def rows(*frames) -> np.ndarray:
+    out = np.zeros(len(frames), ENERGY)
+    for i, (index, t_us, register) in enumerate(frames):
         out[i]["index"], out[i]["t_us"], out[i]["energy"] = index, t_us, register
     return out
 
@@ -193,10 +193,10 @@ def rows(*each) -> np.ndarray:
 LSB_J = 16 * 3.2 * stream.CURRENT_LSB_PA * 1e-12
 
 
-def closed(*each) -> power.Closure | None:
+def closed(*frames) -> power.Closure | None:
     tape = stream.started()
     tape.stream(40)  # 2000 conversions of 1 mJ
-    return power.closure(assembled(tape), rows(*each))
+    return power.closure(assembled(tape), rows(*frames))
 
 
 def test_closure_worked_by_hand():
@@ -211,7 +211,7 @@ def test_closure_worked_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("each", "there"),
+    ("frames", "there"),
     [
         ([(500, 1_500_000, 0)], False),
         ([(500, 1_500_000, 0), (500, 1_500_000, 9)], False),  # no conversion between them
@@ -225,8 +225,8 @@ def test_closure_worked_by_hand():
         ([(500, 1_001_000, 0), (1500, 2_500_000, 9)], True),
     ],
 )
-def test_which_energy_frames_close(each, there):
-    assert (closed(*each) is not None) == there
+def test_which_energy_frames_close(frames, there):
+    assert (closed(*frames) is not None) == there
 
 
 # ---- seconds
@@ -247,16 +247,16 @@ def test_seconds_of_two_rails_are_added_when_both_are_there():
 
 @pytest.mark.parametrize(("value", "kind", "number"), [(2.6, int, 3), (2.4, int, 2), (2.6, float, 2.6)])
 def test_numbers_are_rounded_to_their_kind(value, kind, number):
-    found = samples._number(np.float64(value), kind)
-    assert found == number and type(found) is kind
+    rounded = samples._number(np.float64(value), kind)
+    assert rounded == number and type(rounded) is kind
 
 
 def test_the_extremes_and_deviation_of_a_second():
     tape = stream.started()
     tape.stream(20, vbus=25_600, current=25_600)
     tape.stream(20, first_index=1000, vbus=25_600, current=3 * 25_600)
-    found = assembled(tape)
-    rows = samples.per_second(found, stream.T0_NS + 500 * MS, 3)
+    power_ = assembled(tape)
+    rows = samples.per_second(power_, stream.T0_NS + 500 * MS, 3)
     assert rows.samples[0] == pytest.approx(1000, abs=1) and rows.samples[2] == 0
     assert (rows.p_min_W[0], rows.p_max_W[0]) == (pytest.approx(1), pytest.approx(3))
     assert rows.p_std_W[0] == pytest.approx(1, abs=0.01) and rows.p_mean_W[0] == pytest.approx(2, abs=0.01)

@@ -20,23 +20,23 @@ class Supply:
     """A supply that answers; what it is told is in `said`."""
 
     def __init__(self):
-        self.said, self.is_on, self.falls, self.answers = [], True, True, {}
+        self.commands, self.is_on, self.falls, self.answers = [], True, True, {}
 
     def query(self, question):
         if question in self.answers:
-            if isinstance(found := self.answers[question], Exception):
-                raise found
-            return found
+            if isinstance(answer := self.answers[question], Exception):
+                raise answer
+            return answer
         volts = "5.0119E+00" if self.is_on or not self.falls else "0.001"
         of = question.split()[0]
         return {"*IDN?": "MAKER,DP8,1,2", "MEAS:VOLT?": volts, "MEAS:CURR?": "0.48", "OUTP?": f"{self.is_on:d}"}[of]
 
     def write(self, command):
-        self.said.append(command)
+        self.commands.append(command)
         self.is_on = command.endswith("ON")
 
     def close(self):
-        self.said.append("closed")
+        self.commands.append("closed")
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ def supply(monkeypatch):
     """PyVISA with one instrument."""
     one = Supply()
     opened = SimpleNamespace(open_resource=lambda resource: one)
-    found = SimpleNamespace(ResourceManager=lambda library: opened, Error=RuntimeError)
-    monkeypatch.setitem(sys.modules, "pyvisa", found)
+    library_ = SimpleNamespace(ResourceManager=lambda library: opened, Error=RuntimeError)
+    monkeypatch.setitem(sys.modules, "pyvisa", library_)
     monkeypatch.setattr(visa, "is_installed", lambda name: True)
     return one
 
@@ -96,8 +96,8 @@ def test_without_pyvisa_it_is_said_what_to_install(monkeypatch):
 
 def test_an_output_cuts_and_is_seen_low(supply):
     one = switch.opened(f"scpi:{AT}?ch=2")
-    found = SwitchSupply(one, lambda: False).cut("command", None, 0.0)
-    assert found.why_not == "" and supply.said == ["OUTP CH2,OFF", "OUTP CH2,ON"] and supply.is_on
+    outcome = SwitchSupply(one, lambda: False).cut("command", None, 0.0)
+    assert outcome.why_not == "" and supply.commands == ["OUTP CH2,OFF", "OUTP CH2,ON"] and supply.is_on
 
 
 def test_an_output_that_stays_up_made_no_cut(supply, monkeypatch):

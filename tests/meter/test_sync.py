@@ -16,17 +16,17 @@ REFUSED = 30  # samples/s, below which a noisy recording may not show its marks
 def test_a_clock_that_is_off_by_seconds_and_drifts_is_found_within_its_bound(seed):
     case = played_marks.scene(seed)
     try:
-        found = sync.find(case.recording, case.marks)
+        offset = sync.find(case.recording, case.marks)
     except UsageError:
         assert case.rate < REFUSED
         return
-    error_ns, bound_ns = played_marks.errors_ns(found, case.clock, case.host_ns())
+    error_ns, bound_ns = played_marks.errors_ns(offset, case.clock, case.host_ns())
     assert (np.abs(error_ns) <= bound_ns).all()
     first, last = (mark.rises[at][0] for mark, at in zip(case.marks, (-1, 0)))
     between = (case.host_ns() > first) & (case.host_ns() < last)
-    assert between.any() and bound_ns[between].max() <= found.bound_ns + 1
-    assert found.bound_ns <= 5e6 or not case.quiet
-    assert abs(found.drift_ppm - case.drift_ppm) <= found.drift_error_ppm
+    assert between.any() and bound_ns[between].max() <= offset.bound_ns + 1
+    assert offset.bound_ns <= 5e6 or not case.quiet
+    assert abs(offset.drift_ppm - case.drift_ppm) <= offset.drift_error_ppm
 
 
 def test_a_bound_is_never_better_than_the_rate_of_the_recording():
@@ -55,9 +55,9 @@ def test_rises_that_a_busy_host_knows_badly_do_not_widen_the_bound():
         mark._replace(rises=((mark.rises[0][0] - 10_000_000, mark.rises[0][1] + 14_000_000), *mark.rises[1:]))
         for mark in made
     ]
-    found = sync.find(seen, known)
-    error_ns, bound_ns = played_marks.errors_ns(found, clock, np.arange(made[0].begin_ns, made[1].begin_ns, 10**7))
-    assert (np.abs(error_ns) <= bound_ns).all() and found.bound_ns <= 5e6
+    offset = sync.find(seen, known)
+    error_ns, bound_ns = played_marks.errors_ns(offset, clock, np.arange(made[0].begin_ns, made[1].begin_ns, 10**7))
+    assert (np.abs(error_ns) <= bound_ns).all() and offset.bound_ns <= 5e6
 
 
 @pytest.mark.parametrize(

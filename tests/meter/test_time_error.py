@@ -131,13 +131,13 @@ def test_reduced_and_whole_samples_say_the_same(tmp_path):
     begin = synthetic_run.T_RUN_NS + 5 * 10**9
     span = [begin, begin + 20 * 10**9]
     (plain,) = samples.load_rails(run)
-    (found,) = reduced.load_rails(run, [], timed=reduced.Asked.of(span))
-    one, other = plain.edges(span), found.edges(span)
+    (rail,) = reduced.load_rails(run, [], timed=reduced.Asked.of(span))
+    one, other = plain.edges(span), rail.edges(span)
     assert other.error_ns == pytest.approx(one.error_ns, rel=1e-3)
     assert other.time_J() == pytest.approx(one.time_J(), rel=1e-2, abs=1e-3)
-    assert rails.timed_J([found], *span).J == pytest.approx(rails.timed_J([plain], *span).J, rel=1e-9)
+    assert rails.timed_J([rail], *span).J == pytest.approx(rails.timed_J([plain], *span).J, rel=1e-9)
     with pytest.raises(ValueError, match="these edges"):
-        found.edges([span[0] + 1])
+        rail.edges([span[0] + 1])
 
 
 # ---- rows of a plan

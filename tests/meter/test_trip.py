@@ -44,8 +44,8 @@ def frame(values, dt_us=1102):
 def looked(values, limits=LIMITS, dt_us=1102, before=(1 << 30) - 9000):
     """(what was found, after how many us from the first sample's conversion on)."""
     module, g = guard(limits, dt_us)
-    found = module.look(g.state, frame(values, dt_us), 0, len(values), before)
-    return (found, g.finding(found)[1], (g.state[7] - before) % (1 << 30)) if found else (0, None, None)
+    finding = module.look(g.state, frame(values, dt_us), 0, len(values), before)
+    return (finding, g.finding(finding)[1], (g.state[7] - before) % (1 << 30)) if finding else (0, None, None)
 
 
 @pytest.mark.parametrize("dt_us", [100, 234, 970, 1102, 2256])
@@ -53,8 +53,8 @@ def test_too_much_current_for_too_long_is_found_in_time(dt_us):
     """With what is left for the main loop and the switch, and with the clock's wrap in the middle; so with negative
     current and none before."""
     n = 40_000 // dt_us
-    found, about, after_us = looked([(-1.0, 5.0)] * 3 + [(3.1, 5.0)] * n, dt_us=dt_us)
-    assert found == 1 and about["seen_mA"] == pytest.approx(3100, abs=1) and about["limit_mA"] == 3000
+    finding, about, after_us = looked([(-1.0, 5.0)] * 3 + [(3.1, 5.0)] * n, dt_us=dt_us)
+    assert finding == 1 and about["seen_mA"] == pytest.approx(3100, abs=1) and about["limit_mA"] == 3000
     assert 20_000 - 5_000 - 3 * dt_us < after_us - 3 * dt_us <= 20_000 - 2000
 
 
@@ -67,8 +67,8 @@ def test_what_is_too_short_or_falls_below_in_between_is_not():
 
 def test_two_readings_in_a_row_above_the_voltage_are_found_and_one_is_not():
     assert looked([(1, 5.0), (1, 5.7), (1, 5.0)] * 50)[0] == 0
-    found, about, after_us = looked([(1, 5.0), (1, 12.0), (1, 12.0)])
-    assert (found, about["seen_mV"], about["limit_mV"], after_us) == (2, 12_000, 5600, 3306)
+    finding, about, after_us = looked([(1, 5.0), (1, 12.0), (1, 12.0)])
+    assert (finding, about["seen_mV"], about["limit_mV"], after_us) == (2, 12_000, 5600, 3306)
 
 
 def test_a_guard_that_has_acted_is_quiet_until_it_is_armed():
@@ -115,9 +115,9 @@ def test_each_rail_takes_the_main_loop_its_time(rails, least_ms):
         guard(LIMITS | {"ms": least_ms - 1}, rails=rails)
     build = json.loads((builds.BUILDS / "four_rails.json").read_text())
     build["rails"] = build["rails"][:rails]
-    kept = {each["rail"] for each in build["rails"]}
+    numbers = {row["rail"] for row in build["rails"]}
     for name in ("switch", "scope"):
-        build[name] = [row for row in build[name] if row["rail"] in kept]
+        build[name] = [row for row in build[name] if row["rail"] in numbers]
     row = build["rails"][0]
     row |= {"vbus_us": 50, "vshunt_us": 1052, "temp_us": None}
     row["protect"] = {"A": 2, "ms": least_ms, "V": row["nominal_mV"] * 1.1e-3}
@@ -194,10 +194,10 @@ def tripped(b):
 
 def test_the_rail_is_open_in_the_stated_time_and_stays_so(tmp_path):
     with Board(tmp_path, *guarded([[2.0, 3.5, 0.0]])) as b:
-        said = tripped(b)
+        report = tripped(b)
         begun_us = b.truth()[0]["tick0"] + 2_000_000 * (1 + b.truth()[0]["ppm"] * 1e-6)
-        assert said["quantity"] == "A" and 3900 < said["seen_mA"] < 4100
-        assert 10_000 < said["opened_us"] - begun_us <= 20_000
+        assert report["quantity"] == "A" and 3900 < report["seen_mA"] < 4100
+        assert 10_000 < report["opened_us"] - begun_us <= 20_000
         switch = b.hello()["switch"]
         assert (switch["state"], switch["off"], switch["tripped"]) == ("tripped", [0], [0])
         seen = len(b.samples())
@@ -218,10 +218,10 @@ def test_the_rail_is_open_in_the_stated_time_and_stays_so(tmp_path):
 
 def test_too_much_voltage_opens_it_within_three_conversions(tmp_path):
     with Board(tmp_path, *guarded([[2.0, 0.0, 7.0]])) as b:
-        said = tripped(b)
+        report = tripped(b)
         begun_us = b.truth()[0]["tick0"] + 2_000_000 * (1 + b.truth()[0]["ppm"] * 1e-6)
-        assert said["quantity"] == "V" and said["seen_mV"] > 11_000
-        assert 1_000 < said["opened_us"] - begun_us < 3 * 1102 + 2000
+        assert report["quantity"] == "V" and report["seen_mV"] > 11_000
+        assert 1_000 < report["opened_us"] - begun_us < 3 * 1102 + 2000
 
 
 @pytest.mark.slow
@@ -260,8 +260,8 @@ def test_a_rail_that_cannot_be_opened_is_said_with_each_stream(tmp_path):
             b.hello()
             b.send(wire.GO)
             b.until(lambda: len(b.bodies(wire.TRIP)) == streams)
-            said = json.loads(b.bodies(wire.TRIP)[-1])
-            assert (said["rail"], said["opened_us"], round(said["seen_mA"], -1)) == (1, None, 2000)
+            report = json.loads(b.bodies(wire.TRIP)[-1])
+            assert (report["rail"], report["opened_us"], round(report["seen_mA"], -1)) == (1, None, 2000)
             b.send(wire.STOP)
 
 
@@ -299,7 +299,10 @@ def test_a_run_stops_with_its_own_exit_code_and_keeps_what_happened(tmp_path):
 @pytest.mark.slow
 def test_a_session_that_waits_is_told_at_once_and_no_run_begins(tmp_path):
     with Board(tmp_path, *guarded([[3.0, 3.5, 0.0]])) as b, lent_port(b) as port:
-        with session(port) as here, pytest.raises(RailTripped, match=r"at most 3 A on rail 0; seen 4\.\d+ A .*opened"):
-            here.readings([0], 60)
-        with session(port, stream=False) as here, pytest.raises(RailTripped, match=r"\[0\] open"):
-            trip.refuse(here.hello)
+        with (
+            session(port) as rig_session,
+            pytest.raises(RailTripped, match=r"at most 3 A on rail 0; seen 4\.\d+ A .*opened"),
+        ):
+            rig_session.readings([0], 60)
+        with session(port, stream=False) as rig_session, pytest.raises(RailTripped, match=r"\[0\] open"):
+            trip.refuse(rig_session.hello)

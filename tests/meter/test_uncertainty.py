@@ -111,9 +111,9 @@ def test_terms_of_a_calibrated_rail():
 
 def test_a_calibration_makes_it_better_and_drift_remains():
     points = Point(0, 1e-6, 0.0, True), Point(2, 1e-6, 2)
-    kept = RAIL | {"calibration": {"I": calibration.line(*points, Meter("m", 0.01, 0.0001, 1e-5), 0)}}
-    assert u_of(kept, "I", 1.0) < u_of(RAIL, "I", 1.0) / 10
-    assert u_of(kept, "I", 1.0) > calibration.line_uncertainty(kept["calibration"]["I"], 1.0)
+    calibrated = RAIL | {"calibration": {"I": calibration.line(*points, Meter("m", 0.01, 0.0001, 1e-5), 0)}}
+    assert u_of(calibrated, "I", 1.0) < u_of(RAIL, "I", 1.0) / 10
+    assert u_of(calibrated, "I", 1.0) > calibration.line_uncertainty(calibrated["calibration"]["I"], 1.0)
 
 
 # ---- several rails

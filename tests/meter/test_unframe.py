@@ -63,10 +63,10 @@ def test_what_comes_at_once_is_taken_apart_in_bounded_memory():
     """64 KiB of single bytes and one long chain of codes took 270 MB."""
     parts = [b"\1"] * 20_000 + [b"\1" * 600, wire.encode(wire.LOG, 1, b"text")[:-1]]
     tracemalloc.start()
-    found = line.payloads(parts)
+    payloads = line.payloads(parts)
     most_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found == [None] * 20_001 + [one_by_one(parts[-1])] and most_bytes < 16 << 20
+    assert payloads == [None] * 20_001 + [one_by_one(parts[-1])] and most_bytes < 16 << 20
 
 
 def test_the_last_frame_may_point_past_the_end():

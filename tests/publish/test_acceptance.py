@@ -47,9 +47,9 @@ def runs(tmp_path_factory):
     ],
 )
 def test_guard_band_of_an_upper_limit(value, error, verdict, reason):
-    found = acceptance.judged(limit(POWER + "max = 5.5"), Uncertain(value, error))
-    assert (found.verdict, found.reason) == (verdict, reason)
-    assert found.why
+    judged = acceptance.judged(limit(POWER + "max = 5.5"), Uncertain(value, error))
+    assert (judged.verdict, judged.reason) == (verdict, reason)
+    assert judged.why
 
 
 def test_simple_acceptance_needs_no_error():
@@ -65,8 +65,8 @@ def test_interval_narrower_than_the_guard_bands_is_never_passed():
 
 def test_limit_in_another_unit_of_the_same_kind():
     text = '[[limit]]\nfigure = "power_mean_W"\nmax = 70\nunit = "mW"'
-    found = acceptance.judged(limit(text), Uncertain(0.0712, 0.0002))
-    assert (found.verdict, found.value, found.error) == (FAIL, pytest.approx(71.2), pytest.approx(0.2))
+    verdict = acceptance.judged(limit(text), Uncertain(0.0712, 0.0002))
+    assert (verdict.verdict, verdict.value, verdict.error) == (FAIL, pytest.approx(71.2), pytest.approx(0.2))
 
 
 def test_a_thousand_simulated_limits_are_judged_wrong_in_at_most_5_percent():
@@ -76,10 +76,10 @@ def test_a_thousand_simulated_limits_are_judged_wrong_in_at_most_5_percent():
         true, error = dice.uniform(1, 10), dice.uniform(0.01, 1)
         most = true + dice.uniform(-2, 2) * error
         seen = dice.gauss(true, error / 1.96)
-        found = acceptance.judged(limit(POWER + f"max = {max(0, most)!r}"), Uncertain(seen, error))
-        verdicts.append(found.verdict)
-        wrong += found.verdict == (FAIL if true <= most else PASS)
-        reasons |= {found.reason} if found.verdict == CANNOT_TELL else set()
+        verdict = acceptance.judged(limit(POWER + f"max = {max(0, most)!r}"), Uncertain(seen, error))
+        verdicts.append(verdict.verdict)
+        wrong += verdict.verdict == (FAIL if true <= most else PASS)
+        reasons |= {verdict.reason} if verdict.verdict == CANNOT_TELL else set()
     assert wrong <= 50
     assert reasons == {NOT_CLEAR}
     assert min(verdicts.count(PASS), verdicts.count(FAIL)) > 100
@@ -126,9 +126,9 @@ def test_figures_of_a_run_are_judged_at_their_step_and_window(runs):
     text = POWER + 'step = "load"\nwindow = "steady"\nmax = 2.6\nname = "load"\n'
     text += '[[limit]]\nfigure = "idle_mean_W"\nmax = 70\nunit = "mW"\n[[limit]]\nfigure = "iops_mean"\nmin = 3990\n'
     text += 'step = "load"\nwindow = "steady"\n'
-    found = acceptance.cases(table.load(runs / "load"), acceptance.parse(text, "x").limits)
-    assert [case.verdict for case in found] == [PASS, PASS, FAIL, PASS]
-    assert found[1].value == pytest.approx(2.5, rel=0.01) and found[1].error == pytest.approx(0.03, abs=0.02)
+    cases = acceptance.cases(table.load(runs / "load"), acceptance.parse(text, "x").limits)
+    assert [case.verdict for case in cases] == [PASS, PASS, FAIL, PASS]
+    assert cases[1].value == pytest.approx(2.5, rel=0.01) and cases[1].error == pytest.approx(0.03, abs=0.02)
 
 
 @pytest.mark.parametrize("key, value", [("step", "lode"), ("window", "stedy"), ("where", "read=7")])
@@ -140,29 +140,29 @@ def test_a_place_that_the_plan_lacks_is_refused(runs, key, value):
 
 def test_a_figure_that_rests_on_what_is_bad_is_not_judged(runs, monkeypatch):
     monkeypatch.setattr(acceptance.trust, "why_not", lambda items, ids=(): "closure: open")
-    found = acceptance.cases(table.load(runs / "load"), [limit(POWER + "max = 100")])
-    assert (found[-1].verdict, found[-1].reason) == (CANNOT_TELL, NOT_TRUSTED)
+    cases = acceptance.cases(table.load(runs / "load"), [limit(POWER + "max = 100")])
+    assert (cases[-1].verdict, cases[-1].reason) == (CANNOT_TELL, NOT_TRUSTED)
     assert trust is acceptance.trust
 
 
 def test_a_run_that_died_is_not_passed(tmp_path):
     synthetic_run.write(tmp_path, [4000] * 30, zoom_s=12, state=None, name="died")
-    found = acceptance.cases(table.load(tmp_path / "died"), [])
-    assert (found[0].verdict, found[0].reason) == (CANNOT_TELL, "not-complete")
+    cases = acceptance.cases(table.load(tmp_path / "died"), [])
+    assert (cases[0].verdict, cases[0].reason) == (CANNOT_TELL, "not-complete")
 
 
 @pytest.mark.parametrize("name, verdict", [("honest", PASS), ("lying", FAIL)])
 def test_verdict_of_a_campaign_of_power_cuts_is_a_case(runs, name, verdict):
-    found = acceptance.cases(table.load(runs / name), [])
-    assert [case.verdict for case in found] == [PASS, verdict]
+    cases = acceptance.cases(table.load(runs / name), [])
+    assert [case.verdict for case in cases] == [PASS, verdict]
 
 
 def test_damaged_records_of_a_campaign_are_not_passed(runs):
     of = table.load(runs / "honest")
     row = next(row for row in of.rows if row.act.do == "cuts")
     row.result = row.result | {"cuts": [{"cut": 1}]}
-    found = acceptance.of_plan(of)[-1]
-    assert (found.verdict, found.reason) == (CANNOT_TELL, "damaged")
+    case = acceptance.of_plan(of)[-1]
+    assert (case.verdict, case.reason) == (CANNOT_TELL, "damaged")
 
 
 CASES = [
@@ -179,24 +179,24 @@ def test_junit_has_the_published_structure():
     assert (top.tag, top.get("tests"), top.get("failures"), top.get("errors")) == ("testsuites", "4", "1", "2")
     (suite,) = top
     assert (suite.tag, suite.get("tests"), suite.get("timestamp")) == ("testsuite", "4", "2026-01-31T12:00:00")
-    found = {case.get("name"): [child.tag for child in case] for case in suite.findall("testcase")}
-    assert [*found.values()] == [["system-out"], ["failure"], ["error"], ["error"]]
+    children = {case.get("name"): [child.tag for child in case] for case in suite.findall("testcase")}
+    assert [*children.values()] == [["system-out"], ["failure"], ["error"], ["error"]]
     assert suite.findall("testcase/failure")[0].get("message") == "4 W; limit: at most 3 W"
 
 
 def test_ocptv_lines_follow_the_specification():
     """json_spec of ocp-diag-core: one artifact a line, numbered; enumerations of validators, diagnoses, results."""
-    found = [json.loads(line) for line in ocptv.lines(RUN, CASES, "2026-01-31T12:00:00Z", "ssdrig check r", "1")]
-    assert [line["sequenceNumber"] for line in found] == list(range(len(found)))
+    lines = [json.loads(line) for line in ocptv.lines(RUN, CASES, "2026-01-31T12:00:00Z", "ssdrig check r", "1")]
+    assert [line["sequenceNumber"] for line in lines] == list(range(len(lines)))
     kinds = {"schemaVersion", "testRunArtifact", "testStepArtifact"}
     assert all(
-        len(kinds & line.keys()) == 1 and line.keys() - kinds == {"sequenceNumber", "timestamp"} for line in found
+        len(kinds & line.keys()) == 1 and line.keys() - kinds == {"sequenceNumber", "timestamp"} for line in lines
     )
-    assert found[0]["schemaVersion"] == {"major": 2, "minor": 0}
-    start = found[1]["testRunArtifact"]["testRunStart"]
+    assert lines[0]["schemaVersion"] == {"major": 2, "minor": 0}
+    start = lines[1]["testRunArtifact"]["testRunStart"]
     assert {"name", "version", "commandLine", "parameters", "dutInfo"} <= start.keys() and start["dutInfo"]["id"]
-    assert found[-1]["testRunArtifact"]["testRunEnd"] == {"status": "COMPLETE", "result": "FAIL"}
-    steps = [line["testStepArtifact"] for line in found if "testStepArtifact" in line]
+    assert lines[-1]["testRunArtifact"]["testRunEnd"] == {"status": "COMPLETE", "result": "FAIL"}
+    steps = [line["testStepArtifact"] for line in lines if "testStepArtifact" in line]
     assert [s["diagnosis"]["type"] for s in steps if "diagnosis" in s] == ["PASS", "FAIL", "UNKNOWN", "UNKNOWN"]
     measured = [s["measurement"] for s in steps if "measurement" in s]
     assert [m["value"] for m in measured] == [2.0, 4.0, 3.0]

@@ -39,36 +39,36 @@ def test_a_thousand_simulated_pairs_are_judged_wrong_in_at_most_5_percent(count)
         between, own = (0.3, 0.2) if count == 1 else (dice.uniform(0.1, 2), dice.uniform(0, 0.5))
         a, b = 100.0, 100.0 if number % 2 else 100.0 + dice.uniform(-5, 5)
         groups = [simulated(dice, true, between, own, count) for true in (a, b)]
-        found = comparison.compared("iops_mean", *groups, 0.95)
-        seen.append(found.verdict)
-        wrong += found.verdict == (LOWER if a > b else HIGHER) or found.verdict != CANNOT_TELL and a == b
+        difference = comparison.compared("iops_mean", *groups, 0.95)
+        seen.append(difference.verdict)
+        wrong += difference.verdict == (LOWER if a > b else HIGHER) or difference.verdict != CANNOT_TELL and a == b
         equal += number % 2
-        assert (found.verdict == CANNOT_TELL) == (found.reason is not None)
-        assert found.reason in (None, NO_DIFFERENCE)
+        assert (difference.verdict == CANNOT_TELL) == (difference.reason is not None)
+        assert difference.reason in (None, NO_DIFFERENCE)
     assert wrong <= 50
     assert seen.count(CANNOT_TELL) < 980  # it does claim what is there
 
 
 def test_difference_and_its_interval():
     a, b = [Uncertain(v, 0.0) for v in (10.0, 11.0, 12.0)], [Uncertain(v, 0.0) for v in (20.0, 21.0, 22.0)]
-    found = comparison.compared("iops_mean", a, b, 0.95)
-    assert (found.verdict, found.difference, found.repeats) == (LOWER, -10.0, (3, 3))
+    difference = comparison.compared("iops_mean", a, b, 0.95)
+    assert (difference.verdict, difference.difference, difference.repeats) == (LOWER, -10.0, (3, 3))
     # Welch: sqrt(1/3 + 1/3) * t(4)
-    assert found.error == pytest.approx(2.776 * (2 / 3) ** 0.5, rel=1e-3)
+    assert difference.error == pytest.approx(2.776 * (2 / 3) ** 0.5, rel=1e-3)
 
 
 def test_percent_of_what_is_near_to_0_is_null():
     """Closure, seconds without I/O, energy above idle: figures whose truth may be 0."""
     a, b = [Uncertain(50.0, 1.0)], [Uncertain(0.001, 0.5)]
-    found = comparison.compared("closure_percent", a, b, 0.95)
-    assert (found.verdict, found.percent, found.percent_error) == (HIGHER, None, None)
-    found = comparison.compared("closure_percent", b, b, 0.95)
-    assert found.verdict == CANNOT_TELL and "%" not in found.why
+    difference = comparison.compared("closure_percent", a, b, 0.95)
+    assert (difference.verdict, difference.percent, difference.percent_error) == (HIGHER, None, None)
+    difference = comparison.compared("closure_percent", b, b, 0.95)
+    assert difference.verdict == CANNOT_TELL and "%" not in difference.why
 
 
 def test_percent_has_an_error():
-    found = comparison.compared("iops_mean", [Uncertain(220.0, 2.0)], [Uncertain(-200.0, 0.0)], 0.95)
-    assert found.percent == pytest.approx(210.0) and found.percent_error == pytest.approx(1.86, abs=0.8)
+    difference = comparison.compared("iops_mean", [Uncertain(220.0, 2.0)], [Uncertain(-200.0, 0.0)], 0.95)
+    assert difference.percent == pytest.approx(210.0) and difference.percent_error == pytest.approx(1.86, abs=0.8)
 
 
 def test_several_figures_are_compared_at_a_stricter_level():
@@ -82,8 +82,8 @@ def test_several_figures_are_compared_at_a_stricter_level():
     "one, reason", [(Uncertain(1.0), NO_ERROR), (Uncertain(None, None, "not-trusted", "host"), "not-trusted")]
 )
 def test_a_figure_without_value_or_error_is_not_compared(one, reason):
-    found = comparison.compared("wa", [one], [Uncertain(2.0, 0.1)], 0.95)
-    assert (found.verdict, found.reason) == (CANNOT_TELL, reason)
+    difference = comparison.compared("wa", [one], [Uncertain(2.0, 0.1)], 0.95)
+    assert (difference.verdict, difference.reason) == (CANNOT_TELL, reason)
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +97,9 @@ def runs(tmp_path_factory):
 def test_command_compares_runs_and_groups(runs, capsys):
     words = ["--runs", str(runs), "--json", "--figure", "iops_mean"]
     assert cli.main(["compare", "a-0001,a-0002", "b-0003,b-0004", *words]) == 0
-    found = checked("compare", json.loads(capsys.readouterr().out))
-    assert (found["verdict"], found["window"], found["repeats"]) == (LOWER, "steady", [2, 2])
-    assert found["difference"] == pytest.approx(-396.5, abs=1)
+    document = checked("compare", json.loads(capsys.readouterr().out))
+    assert (document["verdict"], document["window"], document["repeats"]) == (LOWER, "steady", [2, 2])
+    assert document["difference"] == pytest.approx(-396.5, abs=1)
     assert cli.main(["compare", "a-0001", "a-0002", *words]) == CannotTell.exit_code
     assert checked("compare", json.loads(capsys.readouterr().out))["reason"] == NO_DIFFERENCE
 

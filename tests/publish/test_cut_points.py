@@ -13,11 +13,11 @@ T_NS = 1_000_000_000_000
 
 
 def judged(cut, **more):
-    said = {"step": "cuts", "cut": cut, "aim": "random", "shape": "float", "control": None, "judged": True}
-    said |= {"fired_ns": T_NS + cut * 10**9, "failed": False, "findings": {}, "in_flight": 3, "unflushed_bytes": 4096}
-    said |= {"delta_flush_us": None, "lost_volatile": 5, "ready_s": 0.5, "unsafe_shutdowns": 1, "recharge_J": None}
-    said |= {"boot_J": 1, "fall": {"t90_10_us": 900.5, "holdup_us": None}, "why_not": ""}
-    return said | more
+    event = {"step": "cuts", "cut": cut, "aim": "random", "shape": "float", "control": None, "judged": True}
+    event |= {"fired_ns": T_NS + cut * 10**9, "failed": False, "findings": {}, "in_flight": 3, "unflushed_bytes": 4096}
+    event |= {"delta_flush_us": None, "lost_volatile": 5, "ready_s": 0.5, "unsafe_shutdowns": 1, "recharge_J": None}
+    event |= {"boot_J": 1, "fall": {"t90_10_us": 900.5, "holdup_us": None}, "why_not": ""}
+    return event | more
 
 
 SESSIONS = [
@@ -41,7 +41,7 @@ def folder(path, sessions, header):
     (path / "run.json").write_text(json.dumps(started))
     (path / "lock").write_text("")
     events = [{"t_ns": T_NS, "kind": "run.start"}, {"t_ns": T_NS, "kind": "clock.anchor", "utc_ns": T_NS}]
-    events += [{"t_ns": T_NS + i, "kind": "session.judged", **said} for i, said in enumerate(sessions)]
+    events += [{"t_ns": T_NS + i, "kind": "session.judged", **session} for i, session in enumerate(sessions)]
     events += [{"t_ns": T_NS + 99, "kind": "run.end", "state": "complete"}]
     (path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     return path
@@ -56,16 +56,16 @@ def emitted(path):
 
 
 def test_a_judged_cut_is_a_point_and_the_bounds_as_they_stood_then(tmp_path):
-    found = emitted(folder(tmp_path / "r", SESSIONS, {}))
-    cuts = [(f["aim"], f["shape"], f["cut"], f["fail"], t - T_NS) for _, f, t in found["powerloss_cut"]]
+    points_ = emitted(folder(tmp_path / "r", SESSIONS, {}))
+    cuts = [(f["aim"], f["shape"], f["cut"], f["fail"], t - T_NS) for _, f, t in points_["powerloss_cut"]]
     assert cuts[:2] == [("random", "float", 1, 0, 10**9), ("random", "float", 2, 1, 2 * 10**9)]
     assert cuts[2][:3] == ("flush:-2..2", "float", 5) and len(cuts) == 3, "no control session, nothing unjudged"
-    _, one, _ = found["powerloss_cut"][1]
+    _, one, _ = points_["powerloss_cut"][1]
     assert one["classes"] == "LOST_FLUSHED,LOST_FUA,TORN_LB" and one["lost_durable"] == 3 and one["torn"] == 4
     assert one["ready_ms"] == 500 and one["t90_10_us"] == 900.5 and one["delta_flush_us"] == -12.5
-    assert "holdup_us" not in one and "recharge_J" not in one and "delta_flush_us" not in found["powerloss_cut"][0][1]
-    assert all(f["k"] == f["k_most"] for _, f, _ in found["powerloss_bound"])
-    bounds = [(f["aim"], f["k"], f["n"], f["p_upper"]) for _, f, _ in found["powerloss_bound"]]
+    assert "holdup_us" not in one and "recharge_J" not in one and "delta_flush_us" not in points_["powerloss_cut"][0][1]
+    assert all(f["k"] == f["k_most"] for _, f, _ in points_["powerloss_bound"])
+    bounds = [(f["aim"], f["k"], f["n"], f["p_upper"]) for _, f, _ in points_["powerloss_bound"]]
     of = chance.upper_bound
     assert bounds == [
         ("random", 0, 1, of(0, 1)),
@@ -75,7 +75,9 @@ def test_a_judged_cut_is_a_point_and_the_bounds_as_they_stood_then(tmp_path):
         ("flush:-2..2", 0, 1, of(0, 1)),
         ("mix", 1, 3, of(1, 3)),
     ]
-    written = {name: set().union(*(f for _, f, _ in of)) for name, of in found.items() if name.startswith("powerloss")}
+    written = {
+        name: set().union(*(f for _, f, _ in of)) for name, of in points_.items() if name.startswith("powerloss")
+    }
     schema = line_protocol.read_schema()
     assert written == {name: set(schema[name].fields) for name in ("powerloss_cut", "powerloss_bound")}
 
@@ -91,7 +93,7 @@ def test_a_session_of_other_kinds_gives_no_field_and_keeps_back_none(tmp_path):
     odd = {"findings": {"LOST_FUA": "many", "TORN_LB": [1]}, "cut": "x", "in_flight": {}, "boot_J": "1"}
     odd |= {"fired_ns": 1 << 70, "fall": {"t90_10_us": "fast"}, "ready_s": True}
     odd |= {"lost_volatile": 1.5, "unsafe_shutdowns": False}
-    found = emitted(folder(tmp_path / "r", [judged(1) | odd, judged(2)], {}))
-    first, second = (fields for _, fields, _ in found["powerloss_cut"])
+    points_ = emitted(folder(tmp_path / "r", [judged(1) | odd, judged(2)], {}))
+    first, second = (fields for _, fields, _ in points_["powerloss_cut"])
     assert first["lost_durable"] == 0 and not {"cut", "in_flight", "boot_J", "t90_10_us", "unsafe"} & set(first)
     assert second["cut"] == 2 and second["boot_J"] == 1

@@ -29,8 +29,8 @@ def run(tmp_path_factory):
 
 def test_fio_plot_finds_the_document_and_the_logs_of_a_step(run, tmp_path, capsys):
     assert cli.main(["export", str(run), "--fio", str(tmp_path / "f"), "--json", "--quiet"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert [*said["left_out"]] == ["fill"]  # a document of ours, without options
+    document = json.loads(capsys.readouterr().out)
+    assert [*document["left_out"]] == ["fill"]  # a document of ours, without options
     name = "randwrite-iodepth-1-numjobs-1"
     of = tmp_path / "f" / "load"
     assert {path.name for path in of.iterdir()} == {
@@ -50,7 +50,7 @@ def test_fio_plot_finds_the_document_and_the_logs_of_a_step(run, tmp_path, capsy
     assert sum(row[1] for row in iops) == job["write"]["total_ios"] and {row[2] for row in iops} == {1}
     assert [row[0] for row in iops] == [1000 * (n + 1) for n in range(len(iops))]
     assert [row[1] for row in bw] == [4 * row[1] for row in iops]
-    done = [(row[1], each[1]) for row, each in zip(iops, lat) if row[1]]
+    done = [(row[1], latency[1]) for row, latency in zip(iops, lat) if row[1]]
     mean_ns = sum(n * ns for n, ns in done) / sum(n for n, _ in done)
     assert mean_ns == pytest.approx(job["write"]["lat_ns"]["mean"], rel=1e-2)
 

@@ -49,12 +49,14 @@ def begins_ns(run: Path) -> list[int]:
 @pytest.mark.parametrize("unpaired", [False, True])
 def test_points(tmp_path, unpaired):
     run = made(tmp_path, unpaired)
-    found = [(dict(tags), fields, t) for name, tags, fields, t in read(emit(run)) if name == "host_power"]
-    assert {(tags["zone"], fields["power_W"], fields.get("energy_J")) for tags, fields, _ in found} == ZONES
-    assert len(found) == points.counts(run)["host_power"] == 5 and {fields["run"] for _, fields, _ in found} == {"made"}
+    points_ = [(dict(tags), fields, t) for name, tags, fields, t in read(emit(run)) if name == "host_power"]
+    assert {(tags["zone"], fields["power_W"], fields.get("energy_J")) for tags, fields, _ in points_} == ZONES
+    assert len(points_) == points.counts(run)["host_power"] == 5 and {fields["run"] for _, fields, _ in points_} == {
+        "made"
+    }
     utc = timeline.clock(journal.run_header(run), journal.events(run))
     begins = [begin for begin, n in zip(begins_ns(run), (3, 2, 0), strict=True) for _ in range(n)]
-    assert [t for *_, t in found] == [utc.at(begin) for begin in begins]
+    assert [t for *_, t in points_] == [utc.at(begin) for begin in begins]
 
 
 @pytest.mark.parametrize("unpaired", [False, True])

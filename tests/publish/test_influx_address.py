@@ -47,8 +47,8 @@ def test_credentials_from_the_environment_win():
 def test_credentials_are_sent_as_the_environment_has_them():
     """Whatever bytes they are: a password need not be UTF-8."""
     to = influx.target("http://h/db", {"SSDRIG_INFLUX_USER": "m\udce9", "SSDRIG_INFLUX_PASSWORD": "p\xe9"})
-    said = link.Link(to)._credentials()["Authorization"]
-    assert base64.b64decode(said.removeprefix("Basic ")) == b"m\xe9:p\xc3\xa9"
+    header = link.Link(to)._credentials()["Authorization"]
+    assert base64.b64decode(header.removeprefix("Basic ")) == b"m\xe9:p\xc3\xa9"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ TABLES = '{"error":"update to schema would exceed number of tables per database 
 
 
 @pytest.mark.parametrize(
-    ("status", "words", "said"),
+    ("status", "words", "message"),
     [
         (400, PROXY, "not the words of an InfluxDB"),
         (422, "[]", "not the words of an InfluxDB"),
@@ -49,13 +49,13 @@ TABLES = '{"error":"update to schema would exceed number of tables per database 
         (422, TABLES, "raise that limit"),
     ],
 )
-def test_a_limit_or_a_proxy_refuses_no_line(status, words, said, tmp_path):
+def test_a_limit_or_a_proxy_refuses_no_line(status, words, message, tmp_path):
     """It is tried again, and what was kept back arrives when the limit has been raised."""
     outbox(tmp_path, lines(300))
     with FakeInflux(script=[(status, {}, words)] * 3) as fake:
         s = sender(tmp_path, fake.url)
         assert len(drain(s)) == 3 and fake.statuses == [status] * 3 + [204]
-        assert (fake.count("power"), s.rejected) == (300, 0) and said in s.said[0] and len(s.said) == 2
+        assert (fake.count("power"), s.rejected) == (300, 0) and message in s.lines[0] and len(s.lines) == 2
 
 
 def test_a_line_that_speaks_of_limits_is_no_limit(tmp_path):
@@ -75,7 +75,7 @@ def test_a_batch_that_is_refused_whole_goes_aside_at_once(generation, tmp_path, 
         s = sender(tmp_path, fake.url)
         assert drain(s, 400) == []
         assert (fake.count("power"), s.rejected, s.done) == (300, 900, 1200)
-        assert len(fake.seen) < 40 and len([text for text in s.said if "refused" in text]) == 1
+        assert len(fake.seen) < 40 and len([text for text in s.lines if "refused" in text]) == 1
         entries = (tmp_path / "rejected.jsonl").read_text().splitlines()
         assert [json.loads(text)["line"].encode() for text in entries] == lines(900)
         fake.oldest_ns = -(2**63)  # an administrator has lengthened it
@@ -120,7 +120,7 @@ def test_a_kept_connection_that_the_server_has_closed_is_no_trouble(tmp_path):
         drain(s)
         fake.hang_up()
         outbox(tmp_path, lines(10, start=10))
-        assert drain(s) == [] and s.said == [] and fake.count("power") == 20
+        assert drain(s) == [] and s.lines == [] and fake.count("power") == 20
 
 
 def test_the_last_try_waits_for_nothing_but_what_the_server_asked_for(tmp_path):

@@ -27,9 +27,9 @@ def server(*pieces: bytes, hold: bool = False):
                 with contextlib.suppress(OSError):
                     connection, _ = listening.accept()
                     with connection:
-                        said = b""
-                        while not said.partition(b"\r\n\r\n")[2] and (piece := connection.recv(65536)):
-                            said += piece
+                        request = b""
+                        while not request.partition(b"\r\n\r\n")[2] and (piece := connection.recv(65536)):
+                            request += piece
                         for piece in pieces:
                             connection.sendall(piece)
                             stop.wait(0.02 if len(pieces) > 9 else 0)
@@ -59,7 +59,7 @@ def whole(status: int, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("said", "what"),
+    ("reply", "what"),
     [
         (b"", sender.RETRY),
         (b"garbage\r\n\r\n", sender.RETRY),
@@ -83,8 +83,8 @@ def whole(status: int, body: bytes) -> bytes:
         (whole(204, b""), sender.SENT),
     ],
 )
-def test_an_answer_of_any_kind_has_a_verdict(said, what):
-    with server(said) as to:
+def test_an_answer_of_any_kind_has_a_verdict(reply, what):
+    with server(reply) as to:
         assert sender.judge(answered(to), 100).what == what
 
 
@@ -103,8 +103,8 @@ def test_an_answer_that_does_not_end_is_not_waited_for(pieces):
 
 NONE = [b"[]", b"{}", b"x", b"[" * 100_000, b'{"error": "x"}', b'{"results": []}', b'{"results": [[]]}']
 NONE += [
-    b'{"results": [%b]}' % each
-    for each in (b'{"error": {"x": 1}}', b'{"series": "abc"}', b'{"series": 3}', b'{"series": [{}]}')
+    b'{"results": [%b]}' % body
+    for body in (b'{"error": {"x": 1}}', b'{"series": "abc"}', b'{"series": 3}', b'{"series": [{}]}')
 ]
 VALUES = [
     b"[]",
@@ -126,8 +126,8 @@ def test_what_is_no_count_counts_nothing(body, tmp_path):
     with server(whole(200, body)) as to:
         with pytest.raises(UsageError):
             verify.stored([tmp_path], to)
-        found = verify.counted([tmp_path], to, 0, 0.0, None)
-        assert found.why and found.missing == {}
+        counted = verify.counted([tmp_path], to, 0, 0.0, None)
+        assert counted.why and counted.missing == {}
 
 
 def test_a_server_that_has_none_of_it_is_found_out(tmp_path):

@@ -37,7 +37,7 @@ def influxd(tmp_path):
 def test_real_takes_all_and_makes_its_database(influxd, tmp_path):
     outbox(tmp_path, lines(7000))
     s = sender(tmp_path, influxd.url + "%20x")
-    assert drain(s) == [] and s.said == []
+    assert drain(s) == [] and s.lines == []
     assert query.stored_counts(s.to, "r") == {"power": 7000}
     assert query.stored_counts(s.to, "another") == {}
     (tmp_path / "points.cursor").unlink()
@@ -203,7 +203,7 @@ def test_real_lines_beyond_retention_go_aside_by_the_batch(influxd, tmp_path, mo
     requests = []
     monkeypatch.setattr(s, "_send", lambda *args, send=s._send: (requests.append(args), send(*args)))
     assert drain(s) == [] and s.rejected == 2000 and len(requests) <= 10
-    assert len([text for text in s.said if "refused" in text]) == 1
+    assert len([text for text in s.lines if "refused" in text]) == 1
     text = "ALTER RETENTION POLICY autogen ON ssdrig DURATION INF"
     link.request(to, "/query", urlencode({"q": text}).encode(), link.FORM)
     again = sender(tmp_path, influxd.url)
@@ -233,7 +233,7 @@ def test_real_a_retention_policy_of_its_own(influxd, tmp_path):
     s.attempt()
     s.now.t += 10
     s.attempt()
-    assert "make a retention policy 'year'" in s.trouble, s.said
+    assert "make a retention policy 'year'" in s.trouble, s.lines
     text = "CREATE RETENTION POLICY year ON ssdrig DURATION INF REPLICATION 1"
     link.request(s.to, "/query", urlencode({"q": text}).encode(), link.FORM)
     s.now.t += 100

@@ -101,8 +101,8 @@ def test_names_of_fields_and_tags_are_read_back(tags, fields):
 def test_the_dashboard_of_a_run_has_its_time(run):
     with FakeInflux() as fake:
         _, _, err = ssdrig("push", run, "--influx", fake.url, SSDRIG_GRAFANA="http://g:3000/")
-    (found,) = re.findall(r"http://g:3000/d/ssdrig-run\?(\S+)", err)
-    asked = {key: value for key, (value,) in parse_qs(found).items()}
+    (query,) = re.findall(r"http://g:3000/d/ssdrig-run\?(\S+)", err)
+    asked = {key: value for key, (value,) in parse_qs(query).items()}
     assert (asked["var-run"], asked["var-drive"]) == (run.name, "SIMULATED SATA TLC SIM0001")
     times = [line_protocol.series_and_time(line)[1] for line in (run / "points.lp").read_bytes().splitlines()]
     assert int(asked["from"]) * 10**6 <= min(times) and max(times) <= int(asked["to"]) * 10**6
@@ -118,12 +118,12 @@ def test_the_dashboard_of_a_resumed_run_has_the_time_of_its_last_part_and_the_ta
     started = {"t_ns": 5, "utc_ns": header["started"]["utc_ns"] + 10**15}
     (part / "run.json").write_text(json.dumps(header | {"started": started}))
     (part / "events.jsonl").write_text('{"t_ns": 1000000005, "kind": "run.start"}\n')
-    found = parse_qs(urlsplit(push.dashboard(run, "http://g:3000")).query)
-    assert int(found["to"][0]) == started["utc_ns"] // 10**6 + 2000
+    query = parse_qs(urlsplit(push.dashboard(run, "http://g:3000")).query)
+    assert int(query["to"][0]) == started["utc_ns"] // 10**6 + 2000
     with points.Emitter(run) as emitter:
         emitter.step(True)
     sent = {line_protocol.tags_of(line_protocol.series_and_time(line)[0])[1].get("drive") for line in lines_of(run)}
-    assert sent == {found["var-drive"][0]} == {"A/B C"}
+    assert sent == {query["var-drive"][0]} == {"A/B C"}
 
 
 def lines_of(run):

@@ -38,23 +38,23 @@ def test_samples_are_those_of_the_run(one):
     made, lake = one
     power = samples.load(made)
     with read.connect(lake) as connection:
-        found = connection.sql("SELECT * FROM sample ORDER BY t_ns").to_arrow_table()
-    assert found["t_ns"].to_numpy().tolist() == power.t_ns.tolist()
-    assert np.array_equal(found["V"].to_numpy(), power.V.astype(np.float32))
-    assert np.array_equal(found["I"].to_numpy(), power.I.astype(np.float32))
-    assert found["dt_ns"].to_numpy()[1:].tolist() == np.diff(power.t_ns).tolist()
+        table = connection.sql("SELECT * FROM sample ORDER BY t_ns").to_arrow_table()
+    assert table["t_ns"].to_numpy().tolist() == power.t_ns.tolist()
+    assert np.array_equal(table["V"].to_numpy(), power.V.astype(np.float32))
+    assert np.array_equal(table["I"].to_numpy(), power.I.astype(np.float32))
+    assert table["dt_ns"].to_numpy()[1:].tolist() == np.diff(power.t_ns).tolist()
     utc_us = (power.t_ns + synthetic_run.UTC_RUN_NS - synthetic_run.T_RUN_NS) // 1000
-    assert found["t_utc"].cast("int64").to_numpy().tolist() == utc_us.tolist()
-    assert found["lost"].null_count == found.num_rows
-    assert {*found["rail"].to_pylist()} == {"5V"} and {*found["lab"].to_pylist()} == {"berlin"}
+    assert table["t_utc"].cast("int64").to_numpy().tolist() == utc_us.tolist()
+    assert table["lost"].null_count == table.num_rows
+    assert {*table["rail"].to_pylist()} == {"5V"} and {*table["lab"].to_pylist()} == {"berlin"}
 
 
 def test_energies_from_the_samples_are_the_report_s_to_a_millionth(one):
     made, lake = one
     (figures,) = (row.windows for row in table.load(made).rows if row.act.path == "load")
-    found = {row["window_name"]: row for row in asked(lake, OF_WINDOW) if row["step"] == "load"}
-    assert {*found} == {"fresh", "all", "steady"} & {name for name, of in figures.items() if of}
-    for name, row in found.items():
+    energies = {row["window_name"]: row for row in asked(lake, OF_WINDOW) if row["step"] == "load"}
+    assert {*energies} == {"fresh", "all", "steady"} & {name for name, of in figures.items() if of}
+    for name, row in energies.items():
         assert row["report_J"] == figures[name]["energy_J"]
         assert row["sum_J"] == pytest.approx(figures[name]["energy_J"], rel=1e-6)
 
@@ -64,26 +64,26 @@ def test_energy_by_second_is_that_of_the_reader(tmp_path, lose_frames):
     """Also over gaps: what was filled in is told with the sample behind."""
     made = run(tmp_path, "r", lose_frames=lose_frames)
     power = samples.load(made)
-    found = asked(lake_of(tmp_path / "lake", made), query.all_of()["energy-by-second"].sql)
-    edges_ns = np.array([row["second"] * 10**9 for row in found] + [(found[-1]["second"] + 1) * 10**9])
-    assert len(found) > 8 and np.diff(edges_ns).tolist() == [10**9] * len(found)
+    rows = asked(lake_of(tmp_path / "lake", made), query.all_of()["energy-by-second"].sql)
+    edges_ns = np.array([row["second"] * 10**9 for row in rows] + [(rows[-1]["second"] + 1) * 10**9])
+    assert len(rows) > 8 and np.diff(edges_ns).tolist() == [10**9] * len(rows)
     wanted_J = np.diff(samples.integral_J(power, edges_ns))
-    energy_J = np.array([row["energy_J"] for row in found])
-    full = np.array([row["lost"] == 0 for row in found])
+    energy_J = np.array([row["energy_J"] for row in rows])
+    full = np.array([row["lost"] == 0 for row in rows])
     assert energy_J[full][1:] == pytest.approx(wanted_J[full][1:], rel=1e-6)
     assert energy_J.sum() == pytest.approx(power.energy_J[-1], rel=1e-6)
-    assert sum(row["lost"] for row in found) == power.lost and (power.lost > 0) == bool(lose_frames)
+    assert sum(row["lost"] for row in rows) == power.lost and (power.lost > 0) == bool(lose_frames)
 
 
 def test_seconds_are_the_report_s(one):
     made, lake = one
     data = table.in_full(made).data
-    found = asked(lake, "SELECT * FROM second WHERE step = 'load' ORDER BY second")
-    assert [row["write_ios"] for row in found] == lake_runs.IOPS == data.iops.tolist()
-    assert [row["energy_J"] for row in found] == pytest.approx(data.energy_J.tolist(), rel=1e-12)
-    assert [row["power_max_W"] for row in found] == pytest.approx(data.power_max_W.tolist(), rel=1e-12)
-    assert sum(row["samples"] for row in found) == int(data.rails[0].samples.sum())
-    assert {row["read_ios"] for row in found} == {None}  # it did not read
+    rows = asked(lake, "SELECT * FROM second WHERE step = 'load' ORDER BY second")
+    assert [row["write_ios"] for row in rows] == lake_runs.IOPS == data.iops.tolist()
+    assert [row["energy_J"] for row in rows] == pytest.approx(data.energy_J.tolist(), rel=1e-12)
+    assert [row["power_max_W"] for row in rows] == pytest.approx(data.power_max_W.tolist(), rel=1e-12)
+    assert sum(row["samples"] for row in rows) == int(data.rails[0].samples.sum())
+    assert {row["read_ios"] for row in rows} == {None}  # it did not read
     assert not any(row["partial"] for row in asked(lake, "SELECT partial FROM second"))
     idle = asked(lake, "SELECT * FROM second WHERE step = 'idle' ORDER BY second")
     assert len(idle) == 3 and all(row["write_ios"] is None and row["energy_J"] > 0 for row in idle)
@@ -115,17 +115,17 @@ def test_exported_twice_nothing_changes(one, tmp_path):
 def test_what_another_wrote_into_a_lake_removes_nothing_outside_of_it(tmp_path, monkeypatch):
     """A row of a run names the files of the export before; who may write to a lake may write such a row."""
     lake_of(tmp_path / "lake", run(tmp_path, "mine", [500]))
-    kept = tmp_path / "kept"
-    kept.write_text("x")
+    foreign = tmp_path / "kept"
+    foreign.write_text("x")
     others = next((tmp_path / "lake").rglob("kind=event/**/*.parquet"))
-    named = ["../kept", "schema=1/kind=run/date=2026-11-20/lab=berlin/../../../../../kept", str(kept)]
+    named = ["../kept", "schema=1/kind=run/date=2026-11-20/lab=berlin/../../../../../kept", str(foreign)]
     named += [str(others.relative_to(tmp_path / "lake")).replace("mine--", "other--")]
     (tmp_path / "lake" / named[-1]).write_bytes(b"x")
     earlier = write.earlier
     monkeypatch.setattr(write, "earlier", lambda *words: (earlier(*words) or {}) | {"export": "", "files": named})
     where = place.open_place(str(tmp_path / "lake"))
     assert write.export(tmp_path / "mine", where, "berlin").new
-    assert kept.read_text() == "x" and (tmp_path / "lake" / named[-1]).exists()
+    assert foreign.read_text() == "x" and (tmp_path / "lake" / named[-1]).exists()
 
 
 def test_the_content_is_a_function_of_the_run_folder(one, tmp_path):
@@ -161,14 +161,14 @@ def export_dying(made: Path, where: place.Place, at: int, when: str, monkeypatch
 
     @contextlib.contextmanager
     def dying(self, name):
-        here = next(count) == at
-        if here and when == "before":
+        is_last = next(count) == at
+        if is_last and when == "before":
             raise Dies
         with writing(self, name) as file:
             yield file
-            if here and when == "midst":
+            if is_last and when == "midst":
                 raise Dies
-        if here:
+        if is_last:
             raise Dies
 
     with monkeypatch.context() as patched:
@@ -218,8 +218,8 @@ def test_of_a_run_exported_anew_readers_see_the_old_or_the_new(tmp_path, monkeyp
     (row,) = asked(lake, "SELECT firmware, export FROM run")
     assert row["firmware"] == ("1" if at < 5 else "2") and died == (at < 6)
     kinds = ("sample", "second", "smart", "event", "figure")
-    found = asked(lake, " UNION ".join(f"SELECT '{kind}' AS kind, export FROM {kind}" for kind in kinds))
-    assert {(of["kind"], of["export"]) for of in found} == {(kind, row["export"]) for kind in kinds}
+    exports = asked(lake, " UNION ".join(f"SELECT '{kind}' AS kind, export FROM {kind}" for kind in kinds))
+    assert {(of["kind"], of["export"]) for of in exports} == {(kind, row["export"]) for kind in kinds}
 
 
 IOPS_SHORT = [1000, 1000]
@@ -384,9 +384,9 @@ def test_a_plan_s_rounds_and_points_are_the_report_s(tmp_path):
     wanted = [row for row in whole.rows if row.windows.get("all")]
     (of_run,) = asked(lake, "SELECT closure_percent FROM run")
     assert of_run["closure_percent"] == whole.data.closure.corrected_percent
-    found = asked(lake, "SELECT * FROM figure WHERE window_name = 'all' ORDER BY t_ns")
-    assert len(found) == len(wanted) > 4
-    for row, of in zip(found, sorted(wanted, key=lambda each: each.t0_s), strict=True):
+    rows = asked(lake, "SELECT * FROM figure WHERE window_name = 'all' ORDER BY t_ns")
+    assert len(rows) == len(wanted) > 4
+    for row, of in zip(rows, sorted(wanted, key=lambda wanted_row: wanted_row.t0_s), strict=True):
         assert (row["step"], row["round"]) == (of.act.path, of.round)
         assert json.loads(row["point"] or "{}") == dict(of.act.point)
         began_ns = synthetic_run.T_RUN_NS + (of.t0_s + of.windows["all"]["t0_s"]) * 1e9

@@ -53,7 +53,7 @@ def test_a_row_is_read_by_no_thread_that_may_outlive_python(tmp_path, monkeypatc
     done, reading, how = write.export(made, where, "berlin"), pq.read_table, []
     monkeypatch.setattr(pq, "read_table", lambda *words, **more: (how.append(more), reading(*words, **more))[1])
     assert not write.export(made, where, "berlin").new and done.new
-    assert how and all(each == {"use_threads": False, "pre_buffer": False} for each in how)
+    assert how and all(options == {"use_threads": False, "pre_buffer": False} for options in how)
 
 
 def test_how_a_run_ended_and_why_is_of_one_part(tmp_path):
@@ -158,7 +158,7 @@ def test_what_ends_in_the_middle_is_never_in_a_bucket(bucket, error, monkeypatch
         put(where, "run", b"half", error)
     with pytest.raises((type(error), JournalError)):
         put(where, "another", b"half", error)
-    assert of.objects == {"lake/run": b"old"} and not any(b"half" in each.values() for each in seen)
+    assert of.objects == {"lake/run": b"old"} and not any(b"half" in objects.values() for objects in seen)
 
 
 @pytest.mark.parametrize(("parts", "there"), [(1, True), (2, False)])
@@ -185,10 +185,10 @@ def test_two_labs_that_export_one_run_at_once_do_not_both_have_it(tmp_path, monk
     earlier, labs = write.earlier, ["rome"]
 
     def meanwhile(*words):
-        found = earlier(*words)
+        digest = earlier(*words)
         if labs:
             write.export(made, where, labs.pop())
-        return found
+        return digest
 
     monkeypatch.setattr(write, "earlier", meanwhile)
     with pytest.raises(UsageError, match="of lab rome"):
@@ -202,12 +202,12 @@ def test_a_run_that_is_resumed_while_it_is_exported_is_one_error(tmp_path, monke
     made, digest_of = run(tmp_path, "made", [500, 500], first_io=True), write.digest_of
 
     def meanwhile(*words):
-        found, part = digest_of(*words), made / "part-2"
+        digest, part = digest_of(*words), made / "part-2"
         if not part.exists():
             run(tmp_path, "later", [400, 400], first_io=True).rename(part)
             header = json.loads((made / "run.json").read_text())
             (part / "run.json").write_text(json.dumps(header | {"resumed": {"part": 2}}))
-        return found
+        return digest
 
     monkeypatch.setattr(write, "digest_of", meanwhile)
     where = place.open_place(str(tmp_path / "lake"))

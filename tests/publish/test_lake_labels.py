@@ -17,7 +17,7 @@ def test_labels_come_with_the_run_and_may_change_later(tmp_path):
     (row,) = asked(lake, "SELECT * FROM run WHERE list_contains(tags, 'review')")
     assert row["title"] == "Fan off, «Ω»" and row["tags"] == ["b2", "review"]
     assert {n for n in row if row[n] != earlier[n]} == {"title", "tags"}
-    changed = {name for name, found in tree(tmp_path / "lake").items() if before.get(name) != found}
+    changed = {name for name, entry in tree(tmp_path / "lake").items() if before.get(name) != entry}
     assert len(changed) == 1 and "kind=run/" in changed.pop() and counts(lake) == of_kinds
     after = tree(tmp_path / "lake")
     assert lake_of(tmp_path / "lake", made) and tree(tmp_path / "lake") == after

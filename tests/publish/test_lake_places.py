@@ -25,10 +25,10 @@ NAMES = ["a[1]", "what?", "all*", "lab=rome", "date=2020-01-01/kind=run", "back\
 
 def seen_in(lake: read.Lake) -> dict[str, list[dict]]:
     """The dates, labs and numbers of rows of each kind, and from how many files the samples come."""
-    each = "SELECT date, lab, count(*) AS n FROM {} GROUP BY ALL"
+    select = "SELECT date, lab, count(*) AS n FROM {} GROUP BY ALL"
     files = "SELECT count(DISTINCT file) AS files, count(file) AS n FROM sample"
     with read.connect(lake) as connection:
-        queries = {kind: each.format(kind) for kind in ("run", *lake.files)} | {"files": files}
+        queries = {kind: select.format(kind) for kind in ("run", *lake.files)} | {"files": files}
         return {what: connection.sql(sql).to_arrow_table().to_pylist() for what, sql in queries.items()}
 
 
@@ -39,7 +39,7 @@ def plain(made, tmp_path_factory) -> dict[str, list[dict]]:
     return seen
 
 
-@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(each, marks=pytest.mark.slow) for each in NAMES[1:])])
+@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])])
 def test_a_lake_in_a_folder_of_any_name(made, plain, tmp_path, name):
     assert seen_in(lake_of(tmp_path / name / "lake", made)) == plain
 
@@ -61,12 +61,12 @@ def test_no_name_is_no_lake(made, where, tmp_path, monkeypatch):
 
 def test_folders_that_a_lake_needs_are_given_to_the_person_behind_sudo(tmp_path, monkeypatch):
     """Who is told before they are made."""
-    told = []
-    monkeypatch.setattr(place.owner, "new", lambda path: told.append((path, path.parent.exists())))
+    folders = []
+    monkeypatch.setattr(place.owner, "new", lambda path: folders.append((path, path.parent.exists())))
     with place.open_place(str(tmp_path / "lake")).writing("kind=run/a.parquet") as f:
         f.write(b"x")
     path = tmp_path / "lake/kind=run/a.parquet"
-    assert told[0] == (path, False) and path.read_bytes() == b"x"
+    assert folders[0] == (path, False) and path.read_bytes() == b"x"
 
 
 def test_keys_in_an_address_are_not_shown():

@@ -65,7 +65,7 @@ def cut_twice(made: Path) -> None:
         del event["line"], event["crc"]
     judged = [{"cut": 1}, {"cut": 2, "failed": True, "ready_s": 1.5}, {"cut": 3, "control": "no-cut"}]
     events[-1:-1] = [
-        {"t_ns": events[-1]["t_ns"], "kind": "session.judged", "step": "cuts", **CUT, **each} for each in judged
+        {"t_ns": events[-1]["t_ns"], "kind": "session.judged", "step": "cuts", **CUT, **session} for session in judged
     ]
     synthetic_run.seal(made, events)
 
@@ -81,11 +81,11 @@ def efficiency_frontier(rows):
 
 
 def wa_against_op(rows):
-    found = {(row["drive"].split()[0], row["op_percent"]): row for row in rows}
-    assert {*found} == {("fast", 7), ("fast", 25), ("slow", 7), ("beaten", 7)}
-    assert found["fast", 25]["wa"] == pytest.approx(1.5, abs=found["fast", 25]["wa_error"])
-    assert found["slow", 7]["wa"] == pytest.approx(4.0, abs=found["slow", 7]["wa_error"])
-    assert found["fast", 7]["windows"] == 2
+    amplifications = {(row["drive"].split()[0], row["op_percent"]): row for row in rows}
+    assert {*amplifications} == {("fast", 7), ("fast", 25), ("slow", 7), ("beaten", 7)}
+    assert amplifications["fast", 25]["wa"] == pytest.approx(1.5, abs=amplifications["fast", 25]["wa_error"])
+    assert amplifications["slow", 7]["wa"] == pytest.approx(4.0, abs=amplifications["slow", 7]["wa_error"])
+    assert amplifications["fast", 7]["windows"] == 2
 
 
 def drift_over_firmware(rows):
@@ -207,8 +207,8 @@ def test_json_has_no_number_that_is_none_and_csv_no_formula(lake, capsys):
         "SELECT 'nan'::DOUBLE AS a, [1e300 * 1e300, 1] AS b, {'c': -1e300 * 1e300} AS d, '=HYPERLINK(1)' AS e, -1 AS f"
     )
     assert asked(sql, "--lake", lake.place.root, "--json") == 0
-    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert found == {"a": None, "b": [None, 1], "d": {"c": None}, "e": "=HYPERLINK(1)", "f": -1}
+    document = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert document == {"a": None, "b": [None, 1], "d": {"c": None}, "e": "=HYPERLINK(1)", "f": -1}
     assert asked("SELECT '=HYPERLINK(1)' AS e, -1 AS f", "--lake", lake.place.root, "--csv") == 0
     assert capsys.readouterr().out == "e,f\n'=HYPERLINK(1),-1\n"
 

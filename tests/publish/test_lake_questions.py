@@ -23,8 +23,8 @@ def test_at_rest_holds_a_state_of_sleep_against_itself():
             NULL::BIGINT AS read_ios, NULL::BIGINT AS write_ios, NULL::BIGINT AS trim_ios
         FROM (VALUES ('{"ps": 0}', 3.0::DOUBLE), ('{"ps": 4}', 0.1)) p(point, W), range(10)"""
     rows = answer("at-rest", second=seconds)
-    found = [(row["point"], row["seconds"], row["floor_W"], row["above_J"]) for row in rows]
-    assert found == [('{"ps": 0}', 10, 3.0, 0.0), ('{"ps": 4}', 10, 0.1, 0.0)]
+    answers = [(row["point"], row["seconds"], row["floor_W"], row["above_J"]) for row in rows]
+    assert answers == [('{"ps": 0}', 10, 3.0, 0.0), ('{"ps": 4}', 10, 0.1, 0.0)]
 
 
 def test_each_point_has_its_slowest_seconds():
@@ -46,8 +46,8 @@ def test_write_amplifications_of_other_points_are_not_averaged():
         SELECT 'r' AS run, 'e' AS export, 'p' AS plan, 7.0 AS op_percent, false AS raw_nand_assumed,
             true AS simulated"""
     rows = answer("wa-against-op", figure=figures, run=run)
-    found = [(row["point"], row["windows"], row["wa"]) for row in rows]
-    assert found == [('{"read": 0}', 1, 4.0), ('{"read": 70}', 1, 2.0)]
+    answers = [(row["point"], row["windows"], row["wa"]) for row in rows]
+    assert answers == [('{"read": 0}', 1, 4.0), ('{"read": 70}', 1, 2.0)]
 
 
 def test_drift_is_of_runs_that_did_the_same():
@@ -82,5 +82,5 @@ def test_energy_by_second_keeps_what_lies_before_the_first_sample_of_a_second():
             4::FLOAT AS V, 1::FLOAT AS I, NULL::BIGINT AS lost, NULL::BIGINT AS gap_ns, NULL::DOUBLE AS gap_J
         FROM (VALUES (10100000000), (10600000000), (12100000000)) s(t)"""
     rows = answer("energy-by-second", sample=samples)
-    found = [(row["second"], row["samples"], round(row["energy_J"], 6)) for row in rows]
-    assert found == [(9, 0, 1.6), (10, 2, 2.4), (11, 0, 1.6), (12, 1, 0.4)]
+    answers = [(row["second"], row["samples"], round(row["energy_J"], 6)) for row in rows]
+    assert answers == [(9, 0, 1.6), (10, 2, 2.4), (11, 0, 1.6), (12, 1, 0.4)]

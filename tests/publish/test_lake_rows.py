@@ -25,9 +25,9 @@ def piece(number: int, t_ns: list[int], *gaps: tuple[int, int, int, float]) -> p
     """Samples from `number` on; t_ns with lead; gaps: (number of the sample behind, lost, ns, J)."""
     n, t = len(t_ns) - 1, np.array(t_ns)
     at, lost, ns = np.array([gap[:3] for gap in gaps], np.int64).reshape(-1, 3).T
-    told = Gaps(at, lost, ns, np.array([gap[3] for gap in gaps]), NONE, NONE)
+    gaps_ = Gaps(at, lost, ns, np.array([gap[3] for gap in gaps]), NONE, NONE)
     facts, raw, empty = json.loads(stream.hello())["rails"][0], np.full(n, 100, np.int32), np.zeros(n + 1)
-    return pieces.Piece(number, t[1:], None, 0, n, 0.0, NONE, t, empty, empty, empty, told, facts, raw, raw)
+    return pieces.Piece(number, t[1:], None, 0, n, 0.0, NONE, t, empty, empty, empty, gaps_, facts, raw, raw)
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def piece(number: int, t_ns: list[int], *gaps: tuple[int, int, int, float]) -> p
     ],
 )
 def test_a_sample_stands_for_the_time_since_the_one_before_but_for_the_gap(of, dt_ns, lost):
-    found = sampling.columns(of)
-    assert found["dt_ns"].tolist() == dt_ns and found["lost"].tolist() == lost
-    assert found["t_ns"].tolist() == of.t_ns[1:].tolist()
-    assert found["gap_ns"].sum() == of.gaps.ns.sum() and found["gap_J"].sum() == of.gaps.J.sum()
+    columns = sampling.columns(of)
+    assert columns["dt_ns"].tolist() == dt_ns and columns["lost"].tolist() == lost
+    assert columns["t_ns"].tolist() == of.t_ns[1:].tolist()
+    assert columns["gap_ns"].sum() == of.gaps.ns.sum() and columns["gap_J"].sum() == of.gaps.J.sum()
 
 
 def test_more_than_32_bits_of_time_without_a_sample_is_no_row():
@@ -89,8 +89,8 @@ def test_a_poll_that_failed_is_no_row(tmp_path):
 
 def test_counters_are_whole_and_readings_are_not(tmp_path, monkeypatch):
     (part,) = rows.read_parts(run(tmp_path, "made", [1000, 1000]))
-    said = {"t_ns": None, "power_on_hours": 12.0, "temperature_C": 40.5}
-    monkeypatch.setattr(rows.counters, "snapshot", lambda _: said)
+    reading = {"t_ns": None, "power_on_hours": 12.0, "temperature_C": 40.5}
+    monkeypatch.setattr(rows.counters, "snapshot", lambda _: reading)
     end = next(event for event in part.events if event["kind"] == "smart.end")
     (row,) = rows.smart(part._replace(events=[end]))
     assert (row["temperature_C"], row["t_ns"]) == (40.5, end["t_ns"]) and "poll_ms" not in row
@@ -103,8 +103,8 @@ PART = SimpleNamespace(at=lambda t_ns: {"t_ns": t_ns})
 def result(figures, k=1):
     act = SimpleNamespace(path="load", do="load", point={})
     row = table.Row(act, None, "done", notes=["n"], windows={"late": figures}, k=k, t0_ns=10**12)
-    (found,) = results.of(SimpleNamespace(rows=[row]))
-    return found
+    (row_,) = results.of(SimpleNamespace(rows=[row]))
+    return row_
 
 
 def test_a_window_of_a_dilated_drive_is_told_in_the_host_s_time():
@@ -134,7 +134,7 @@ def test_a_gap_counts_in_the_step_that_it_lies_in(tmp_path):
     """In no other step's first or last second."""
     made = run(tmp_path, "made", lose_frames=(60, 61, 90, 91))
     t_ns = samples.load(made).t_ns
-    (gaps,) = (each.gaps for each in reduced.load_rails(made, t_ns[:1]))
+    (gaps,) = (rail.gaps for rail in reduced.load_rails(made, t_ns[:1]))
     middle_ns = (gaps.to_ns[0] + gaps.from_ns[-1]) // 2
     edges_ns = np.array([t_ns[0] - 10**9, middle_ns - 10**6, middle_ns + 10**6, t_ns[-1] + 10**9])
     powers = reduced.load_rails(made, edges_ns)
@@ -165,7 +165,7 @@ def test_a_run_of_another_lab_is_refused_before_anything_is_written(tmp_path, mo
 
 def test_a_step_whose_last_second_is_short_says_so(tmp_path):
     (part,) = rows.read_parts(run(tmp_path, "made", [1000, 1000]))
-    step = next(each for each in seconds.steps(part.folder, part.events) if each.path == "load")
+    step = next(step_ for step_ in seconds.steps(part.folder, part.events) if step_.path == "load")
     more = step._replace(edges_ns=np.append(step.edges_ns, step.edges_ns[-1] + 10**9))  # one direction went on
     short = step._replace(both=replace(step.both, partial=True))
     for of, partial in ((step, [0, 0]), (short, [0, 1]), (more, [0, 0, 1]), (step._replace(both=None), [0, 0])):

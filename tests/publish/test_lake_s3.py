@@ -63,8 +63,8 @@ def both(s3, tmp_path_factory) -> tuple[read.Lake, read.Lake]:
     lakes = []
     for where in (str(folder / "lake"), of(s3, "both")):
         there = place.open_place(where)
-        assert all(write.export(each, there, "berlin").new for each in runs)
-        assert not any(write.export(each, there, "berlin").new for each in runs)
+        assert all(write.export(run, there, "berlin").new for run in runs)
+        assert not any(write.export(run, there, "berlin").new for run in runs)
         lakes.append(read.look(there))
     return lakes[0], lakes[1]
 
@@ -73,8 +73,8 @@ def test_behind_s3_it_is_the_same_lake(both):
     local, remote = both
     assert counts(remote) == counts(local)
     for question in query.all_of().values():
-        found, wanted = (list(map(rounded, asked(lake, question.sql))) for lake in (remote, local))
-        assert found == wanted, question.name
+        remote_rows, wanted = (list(map(rounded, asked(lake, question.sql))) for lake in (remote, local))
+        assert remote_rows == wanted, question.name
     since = read.look(remote.place, "2026-11-21", "2026-11-21")
     assert asked(since, "SELECT DISTINCT run FROM sample") == [{"run": "run-1"}]
     assert local.place.read(local.files["second"][0]) == remote.place.read(remote.files["second"][0])
@@ -109,14 +109,14 @@ def test_a_cluster_of_two_workers_finds_what_duckdb_finds(both, tmp_path):
         samples["J"] = samples.W * samples.dt_ns * 1e-9
         samples["second"] = samples.t_ns // 10**9
         grouped = samples.groupby(["run", "rail", "second"]).agg({"J": "sum", "W": "max", "V": "count"})
-        found = grouped.compute().reset_index().sort_values(["run", "rail", "second"]).values.tolist()
+        rows = grouped.compute().reset_index().sort_values(["run", "rail", "second"]).values.tolist()
         ran = client.run(lambda dask_worker: dask_worker.state.executed_count)  # by worker
         assert len(ran) == 2 and sum(ran.values()) >= samples.npartitions == 3
     sql = """SELECT run, rail, t_ns // 1000000000 AS second, sum(V::DOUBLE * I * dt_ns * 1e-9) AS J,
         max(V::DOUBLE * I) AS W, count(*) AS n FROM sample GROUP BY ALL ORDER BY ALL"""
     wanted = [list(row.values()) for row in asked(local, sql)]
-    assert len(found) == len(wanted) > 20
-    for row, other in zip(found, wanted, strict=True):
+    assert len(rows) == len(wanted) > 20
+    for row, other in zip(rows, wanted, strict=True):
         assert row == [*other[:3], pytest.approx(other[3], rel=1e-12), pytest.approx(other[4], rel=1e-12), other[5]]
 
 
@@ -170,16 +170,16 @@ def test_kill_9_leaves_whole_runs_or_none(s3, tmp_path, remote, kills):
 
 def check(where: str, wanted: dict) -> set[str]:
     """The runs that the lake has, each of which must be whole; no other run has rows."""
-    found = rows_of(read.look(place.open_place(where)))
-    names = {name for name, kinds in found.items() if "run" in kinds}
-    assert found == {name: wanted[name] for name in names}
+    rows = rows_of(read.look(place.open_place(where)))
+    names = {name for name, kinds in rows.items() if "run" in kinds}
+    assert rows == {name: wanted[name] for name in names}
     return names
 
 
 def rows_of(lake: read.Lake) -> dict[str, dict[str, tuple[int, int]]]:
     """Of each run and kind: the number of its rows, and the sum of their times."""
-    each = "SELECT run, '{0}' AS kind, count(*) AS n, sum(t_ns) AS t FROM {0} GROUP BY run"
-    found: dict[str, dict[str, tuple[int, int]]] = {}
-    for row in asked(lake, " UNION ALL ".join(each.format(kind) for kind in ("run", *KINDS))):
-        found.setdefault(row["run"], {})[row["kind"]] = row["n"], row["t"]
-    return found
+    select = "SELECT run, '{0}' AS kind, count(*) AS n, sum(t_ns) AS t FROM {0} GROUP BY run"
+    rows: dict[str, dict[str, tuple[int, int]]] = {}
+    for row in asked(lake, " UNION ALL ".join(select.format(kind) for kind in ("run", *KINDS))):
+        rows.setdefault(row["run"], {})[row["kind"]] = row["n"], row["t"]
+    return rows

@@ -43,12 +43,12 @@ def written(kind: str, rows: list[dict]) -> pa.BufferReader:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", schema.kinds())
 def test_good_examples_come_back_as_they_were_written(kind):
-    rows = [each["row"] for each in examples("good.jsonl") if each["kind"] == kind]
+    rows = [example["row"] for example in examples("good.jsonl") if example["kind"] == kind]
     assert rows
     for row, back in zip(rows, pq.read_table(written(kind, rows)).to_pylist(), strict=True):
-        found = {name: value for name, value in back.items() if value is not None}
-        found["t_utc"] = round(found["t_utc"].timestamp() * 1e6)
-        assert found == {n: pytest.approx(v, rel=1e-7) if isinstance(v, float) else v for n, v in row.items()}
+        values = {name: value for name, value in back.items() if value is not None}
+        values["t_utc"] = round(values["t_utc"].timestamp() * 1e6)
+        assert values == {n: pytest.approx(v, rel=1e-7) if isinstance(v, float) else v for n, v in row.items()}
 
 
 @pytest.mark.parametrize("example", examples("bad.jsonl"), ids=lambda example: example["says"])
@@ -77,7 +77,7 @@ def test_what_an_engine_would_misread_is_no_schema(text):
 
 @pytest.mark.parametrize("kind", schema.kinds())
 def test_files_have_field_ids_types_for_every_engine_and_the_encodings(kind):
-    rows = [each["row"] for each in examples("good.jsonl") if each["kind"] == kind]
+    rows = [example["row"] for example in examples("good.jsonl") if example["kind"] == kind]
     file = pq.ParquetFile(written(kind, rows))
     fields = {field.name: field for field in file.schema_arrow}
     for name, (number, type_) in schema.kinds()[kind].items():

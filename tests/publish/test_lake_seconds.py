@@ -22,7 +22,7 @@ def mixed(folder: Path, first_ms: int) -> None:
     behind = synthetic_fio.HIST_BINS - at - 1
     rows = [(1000 * (i + 1), 1, WRITES) for i in range(SECONDS)]
     rows += [(LATE_MS + 1000 * (i + 1), 0, READS) for i in range(SECONDS - 1)]
-    (folder / "load_clat_hist.1.log").write_text("".join(row(*each) + "\n" for each in sorted(rows)))
+    (folder / "load_clat_hist.1.log").write_text("".join(row(*entry) + "\n" for entry in sorted(rows)))
     documents = [json.loads(line) for line in (folder / "out.json").read_text().splitlines()]
     for second, document in enumerate(documents, 1):
         (job,) = document["jobs"]

@@ -60,9 +60,9 @@ def test_columns_are_those_of_the_schema_with_its_types(opened, name):
 
 
 def test_figures_are_the_readers(opened, folder):
-    found = [*results.of(table.load(folder))]
-    assert opened.figures.length == len(found) > 3
-    for i, result in enumerate(found):
+    figures = [*results.of(table.load(folder))]
+    assert opened.figures.length == len(figures) > 3
+    for i, result in enumerate(figures):
         assert (opened.figures["step"][i], opened.figures["window_name"][i]) == (result.row.act.path, result.window)
         for key in (*results.NUMBERS, *results.ERRORS):
             given, value = opened.figures[key][i], (result.numbers() | result.errors()).get(key)

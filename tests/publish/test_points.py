@@ -317,8 +317,8 @@ def test_points_behind_a_set_clock_have_its_utc_and_are_made_once(run, by_s):
     set_ns = first_ns + 13_000_000_000
     utc_ns = synthetic_run.UTC_RUN_NS + set_ns - synthetic_run.T_RUN_NS + by_s * 10**9 + 77
     anchors = [{"t_ns": set_ns, "kind": "clock.anchor", "utc_ns": utc_ns}]
-    kept = [event for event in events if event["kind"] != "clock.anchor" or event["t_ns"] < set_ns]
-    synthetic_run.seal(run, sorted(kept + anchors, key=lambda event: event["t_ns"]))
+    anchored = [event for event in events if event["kind"] != "clock.anchor" or event["t_ns"] < set_ns]
+    synthetic_run.seal(run, sorted(anchored + anchors, key=lambda event: event["t_ns"]))
     text = emit(run)
     power = [t for m, _, _, t in read(text) if m == "power"]
     jumps = np.diff(power)

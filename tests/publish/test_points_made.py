@@ -83,14 +83,14 @@ def test_lines_of_another_schema_are_made_anew(run, content):
 @pytest.mark.parametrize("harm", ["shorter", "longer", "bytes", "whole"])
 def test_a_mark_that_does_not_fit_is_not_believed(run, harm):
     whole = emit(run)
-    said = json.loads((run / "points.made").read_text())
+    document = json.loads((run / "points.made").read_text())
     if harm == "shorter":
         (run / POINTS).write_bytes(whole[:-50])
     elif harm == "longer":
         (run / POINTS).write_bytes(whole + b"power,run")
     else:
-        said["whole"] = 5 if harm == "whole" else said["whole"] | {"bytes": 7}
-        (run / "points.made").write_text(json.dumps(said))
+        document["whole"] = 5 if harm == "whole" else document["whole"] | {"bytes": 7}
+        (run / "points.made").write_text(json.dumps(document))
     with FakeInflux() as fake:
         pushed(run, fake)
         assert (run / POINTS).read_bytes() == whole and len(fake.stored) == len(whole.splitlines())

@@ -79,8 +79,8 @@ def numbers(value, path):
         yield ".".join(path), value
 
 
-def folder_of(found) -> Path:
-    return getattr(found, "path", found)
+def folder_of(run) -> Path:
+    return getattr(run, "path", run)
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -89,22 +89,25 @@ def test_every_row_of_the_report_is_there_with_its_values_and_errors(tmp_path, n
     second."""
     folder = folder_of(FOLDERS[name](tmp_path / "runs"))
     lines = read(emit(folder))
-    found = table.load(folder)
-    whole, rows = json.loads(json.dumps(documents.of_table(found))), found.rows  # what `report --json` prints of a plan
+    table_ = table.load(folder)
+    whole, rows = (
+        json.loads(json.dumps(documents.of_table(table_))),
+        table_.rows,
+    )  # what `report --json` prints of a plan
     figures, values = {}, {}
     for row in whole["rows"]:
         point = " ".join(f"{key}={str(value).replace(' ', '')}" for key, value in row["point"].items()) or None
         at = row["path"], row["round"], point, row["part"]
         beside = [numbers({key: of for key, of in row.items() if key not in NO_VALUE}, [])]
-        for window, found in row["windows"].items():
-            beside.append(numbers((found or {}).get("rails"), [window, "rails"]))
-            if found:
-                known = {key: value for key, value in found.items() if key not in NO_NUMBER and value is not None}
-                known |= {f"{key}_error": error for key, error in (found["errors"] or {}).items()}
-                if (found.get("steady_state") or {}).get("passed") is not None:
-                    known["steady_state"] = found["steady_state"]["passed"]
-                bad = [item["id"] for item in found["trust"] or () if item["state"] == "bad"]
-                known |= {"trust_bad": ",".join(bad) or "none"} if found["trust"] else {}
+        for window, table_ in row["windows"].items():
+            beside.append(numbers((table_ or {}).get("rails"), [window, "rails"]))
+            if table_:
+                known = {key: value for key, value in table_.items() if key not in NO_NUMBER and value is not None}
+                known |= {f"{key}_error": error for key, error in (table_["errors"] or {}).items()}
+                if (table_.get("steady_state") or {}).get("passed") is not None:
+                    known["steady_state"] = table_["steady_state"]["passed"]
+                bad = [item["id"] for item in table_["trust"] or () if item["state"] == "bad"]
+                known |= {"trust_bad": ",".join(bad) or "none"} if table_["trust"] else {}
                 figures[*at, window] = known
         if row["t0_s"] is not None:
             values |= {(*at, path): value for of_row in beside for path, value in of_row}
@@ -127,14 +130,14 @@ def has_each_load_by_the_second(rows, sent):
     loads = [row for row in rows if row.act.do in ("fill", "load", "replay") and row.t0_s is not None]
     loads = [row for row in loads if row.t1_s - row.t0_s >= 1]  # no single I/O
     assert len(got) == len(loads)
-    for row, (at, each) in zip(loads, got.items(), strict=True):
+    for row, (at, seconds_) in zip(loads, got.items(), strict=True):
         assert (row.act.path, row.round) == at[:2]
-        assert [fields["t_s"] for fields, _ in each] == list(range(len(each)))
-        assert {b - a for (_, a), (_, b) in zip(each, each[1:])} <= {row.k * 10**9}
-        assert 0 <= len(each) - int(row.t1_s - row.t0_s + 1e-6) <= 1
+        assert [fields["t_s"] for fields, _ in seconds_] == list(range(len(seconds_)))
+        assert {b - a for (_, a), (_, b) in zip(seconds_, seconds_[1:])} <= {row.k * 10**9}
+        assert 0 <= len(seconds_) - int(row.t1_s - row.t0_s + 1e-6) <= 1
         ios = (row.windows["all"] or {}).get("ios")
         if ios and "off" not in row.act.keys:
-            assert 0.8 * ios < sum(fields["iops"] for fields, _ in each) <= ios * 1.001
+            assert 0.8 * ios < sum(fields["iops"] for fields, _ in seconds_) <= ios * 1.001
 
 
 def test_a_result_lies_at_the_end_of_its_window(run):
@@ -258,9 +261,9 @@ def test_a_step_whose_name_is_none_of_a_file_has_no_seconds(tmp_path, key, name)
             event[key] = name
     events[0]["step"] = {}
     synthetic_run.seal(folder, events)
-    found = Counter(m for m, *_ in read(emit(folder)))
-    assert found == points.counts(folder) and found["power"] and found["run_result"]
-    assert {each.path for each in seconds.steps(folder, events)} >= {"fill", "load"}
+    counts = Counter(m for m, *_ in read(emit(folder)))
+    assert counts == points.counts(folder) and counts["power"] and counts["run_result"]
+    assert {step.path for step in seconds.steps(folder, events)} >= {"fill", "load"}
 
 
 @pytest.mark.parametrize("host", [None, [], "x", {"name": 5}])

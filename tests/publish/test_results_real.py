@@ -40,11 +40,11 @@ def to(tmp_path_factory):
 
 def stored(to, measurement, run):
     """The points of a run as the database gives them, without what is null."""
-    found = []
+    rows = []
     for series in query.series(to, f'SELECT * FROM "{measurement}" WHERE "run" = \'{run}\''):
         for values in series["values"]:
-            found.append({k: v for k, v in zip(series["columns"], values, strict=True) if v is not None})
-    return found
+            rows.append({k: v for k, v in zip(series["columns"], values, strict=True) if v is not None})
+    return rows
 
 
 def series_of(to, run):
@@ -75,9 +75,9 @@ def test_real_every_row_of_the_report_is_there(to, tmp_path, name):
     (named / "run.json").write_text(json.dumps(header | {"run": named.name}))
     assert push.push(named, to, False, 60, Progress(quiet=True))[1:3] == (0, 0)
     windows, rows = printed(named)
-    found = stored(to, "run_figure", named.name)
-    assert len(found) == len(windows) > 0
-    for point in found:
+    figures = stored(to, "run_figure", named.name)
+    assert len(figures) == len(windows) > 0
+    for point in figures:
         wanted = windows.pop((*(point.get(key) for key in WHERE), point["window"]))
         got = {key: value for key, value in point.items() if key in wanted}
         assert got == pytest.approx(wanted, rel=1e-12), (name, point["step"])

@@ -68,11 +68,11 @@ def test_ata_attributes_as_telegraf_has_them():
         ("Temperature_Celsius", "194", "-O---K", "-", (34, 66, 21, 0)),
         ("Head_Flying_Hours", "240", "------", "-", (6585 * 3600 + 55 * 60 + 23, 100, 253, 0)),
     ]:
-        tags, found = got[name]
+        tags, values = got[name]
         assert (tags["id"], tags["flags"], tags["fail"]) == (number, flags, fail) and tags[
             "serial_no"
         ] == "S0X5NZBC422720"
-        assert found == dict(zip(("raw_value", "value", "worst", "threshold"), fields, strict=True)) | {
+        assert values == dict(zip(("raw_value", "value", "worst", "threshold"), fields, strict=True)) | {
             "exit_status": 0
         }
 
@@ -168,8 +168,8 @@ def test_nvme_as_telegraf_has_it(source):
         "critical_temperature_time": 7,
     }
     got = attributes(document)
-    assert {name: found["raw_value"] for name, (_, found) in got.items()} == TELEGRAF_NVME | extra
-    assert all(set(found) == {"raw_value"} for _, found in got.values())
+    assert {name: fields["raw_value"] for name, (_, fields) in got.items()} == TELEGRAF_NVME | extra
+    assert all(set(fields) == {"raw_value"} for _, fields in got.values())
     assert {name: tags["id"] for name, (tags, _) in got.items() if tags["id"]} == IDS
 
 
@@ -207,7 +207,7 @@ def test_sas_as_telegraf_has_it(product):
         }
     }
     got = attributes(document)
-    assert {name: (tags["id"], found["raw_value"]) for name, (tags, found) in got.items()} == {
+    assert {name: (tags["id"], fields["raw_value"]) for name, (tags, fields) in got.items()} == {
         "Temperature_Celsius": ("194", 36),
         "Start_Stop_Count": ("4", 47),
         "Load_Cycle_Count": ("193", 39),

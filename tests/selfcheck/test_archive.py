@@ -50,9 +50,9 @@ def make(root: Path, name: str, state: str | None = "complete", figures: dict | 
     if state:
         book.close(state, "because" if state == "failed" else None)
     else:
-        kept = (root / name / "events.jsonl").read_bytes()
+        content = (root / name / "events.jsonl").read_bytes()
         book.close("complete")
-        (root / name / "events.jsonl").write_bytes(kept)
+        (root / name / "events.jsonl").write_bytes(content)
     if figures:
         (root / name / "figures.json").write_text(json.dumps(figures))
     settled(root / name)
@@ -137,7 +137,7 @@ def test_figures_older_than_the_last_event_are_not_believed(root):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "run_names"),
     [
         ("", "bac"),
         ("drive:990", "ac"),
@@ -160,10 +160,10 @@ def test_figures_older_than_the_last_event_are_not_believed(root):
         ("run:a", "a"),
     ],
 )
-def test_searches(root, words, found):
+def test_searches(root, words, run_names):
     index = Index(root)
     index.refresh()
-    assert "".join(names(index, words)) == found
+    assert "".join(names(index, words)) == run_names
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ FRESH = {"passed": False, "drive_writes": 0.4, "past_spare": False}
 
 
 @pytest.mark.parametrize(
-    ("found", "steady"),
+    ("figures", "steady"),
     [
         ({}, None),
         ({"steady": {"verdicts": [PASSED | {"why": None}]}}, PASSED),
@@ -255,8 +255,8 @@ FRESH = {"passed": False, "drive_writes": 0.4, "past_spare": False}
         ({"steady": [1]}, None),
     ],
 )
-def test_a_run_says_at_how_many_drive_writes_it_was_steady(tmp_path, capsys, found, steady):
-    make(tmp_path / "runs", "a", figures=FIGURES | found)
+def test_a_run_says_at_how_many_drive_writes_it_was_steady(tmp_path, capsys, figures, steady):
+    make(tmp_path / "runs", "a", figures=FIGURES | figures)
     assert cli.main(["runs", str(tmp_path / "runs"), "--json"]) == 0
     assert checked("runs", json.loads(capsys.readouterr().out))["figures"]["steady"] == steady
     assert cli.main(["runs", str(tmp_path / "runs")]) == 0
@@ -302,7 +302,7 @@ def odd(tmp_path_factory) -> Path:
 
 @given(DAMAGE, CONTENT)
 def test_no_folder_breaks_its_row(odd, name, content):
-    kept = (odd / name).read_bytes() if (odd / name).exists() else b""
+    original = (odd / name).read_bytes() if (odd / name).exists() else b""
     (odd / name).write_bytes(content)
     row = one_run.row(odd)
     assert row["state"] in STATES and {"id", "path", "key", "parts", *row} == {*archive_index.COLUMNS}
@@ -312,7 +312,7 @@ def test_no_folder_breaks_its_row(odd, name, content):
     (run,) = index.find()
     assert run.path == "a" and json.dumps(run._asdict(), ensure_ascii=False).encode()
     index.close()
-    (odd / name).write_bytes(kept)
+    (odd / name).write_bytes(original)
 
 
 def test_a_folder_whose_name_is_no_text_is_found_like_any_other(root, capsys):

@@ -79,14 +79,14 @@ def test_a_reset_in_a_late_minute_begins_a_clock_of_its_own():
     """The new boot's bound comes from its own pings, from those behind the late ones backwards."""
     rng = np.random.default_rng(5)
     for boot, (begin_s, end_s) in enumerate([(180, 240), (0, 60)]):
-        of, found = late_minutes(rng, "both", begin_s, end_s, ppm=(40.0, 41.0)[boot])
-        assert_true(rng, of, clock.fit(*found), 5.0)
+        of, pings = late_minutes(rng, "both", begin_s, end_s, ppm=(40.0, 41.0)[boot])
+        assert_true(rng, of, clock.fit(*pings), 5.0)
 
 
 def test_without_any_quick_ping_the_bound_says_so():
     rng = np.random.default_rng(6)
-    of, found = late_minutes(rng, "both", 0, 240)
-    made = clock.fit(*found)
+    of, pings = late_minutes(rng, "both", 0, 240)
+    made = clock.fit(*pings)
     error, bound = busy_clock.errors_ns(rng, of, made, 0, 240)
     assert (np.abs(error) <= bound).all() and bound.min() > 1000 * MS
 

@@ -29,8 +29,8 @@ def test_a_steady_load_is_seen_exactly():
 
 @pytest.mark.slow
 def test_bursts_of_100_us_lie_within_what_is_stated():
-    found = coverage.errors(coverage.BURSTS_100us, loads=40)
-    assert coverage.rms_percent(found) < 0.7 and coverage.held(found).mean() >= 0.9
+    errors = coverage.errors(coverage.BURSTS_100us, loads=40)
+    assert coverage.rms_percent(errors) < 0.7 and coverage.held(errors).mean() >= 0.9
     assert coverage.rms_percent(coverage.errors(coverage.BURSTS_100us, coverage.BEFORE, 20)) > 1
 
 

@@ -15,7 +15,7 @@ def test_a_wrong_peak_is_beyond_it():
     (burst,) = bench.bursts_of(bench.random.Random(bench.SEED), 30)
     at_ns = round(burst.at_s * 1e9) + 150_000
     peaks = lambda amps, volts: bench.fast.Peaks(
-        *(bench.np.array([each]) for each in (at_ns - 50_000_000, at_ns + 50_000_000, at_ns, amps, 0)),
+        *(bench.np.array([value]) for value in (at_ns - 50_000_000, at_ns + 50_000_000, at_ns, amps, 0)),
         *(0.5, 0.0, 0.0, 0.0, 1.0, 0.0),
         highest_V=bench.np.array([volts]),
     )

@@ -140,8 +140,8 @@ def test_trouble_passes_and_nothing_is_lost(script, generation, tmp_path):
         expected_waits = 0 if generation == "1.6.7" and script == [(404, {})] else len(script)
         assert len(waits) == expected_waits
         assert all(0.5 * 2**i <= w <= 2**i for i, w in enumerate(waits))
-        assert len(s.said) <= len(set(map(str, script))) + 1 and (
-            not waits or s.said[-1].endswith("takes points again")
+        assert len(s.lines) <= len(set(map(str, script))) + 1 and (
+            not waits or s.lines[-1].endswith("takes points again")
         )
 
 
@@ -172,14 +172,14 @@ def test_an_absent_server_is_asked_each_5_s_and_one_that_refuses_each_5_min_at_m
     outbox(tmp_path, lines(1))
     with FakeInflux(script=[(503, {})] * 30) as fake:
         s = sender(tmp_path, fake.url)
-        assert 150 <= max(drain(s)) <= 300 and len(s.said) == 2
+        assert 150 <= max(drain(s)) <= 300 and len(s.lines) == 2
     with nobody() as url:
         s = sender(tmp_path, url)
         for _ in range(30):
             s.attempt()
             assert 0 < s.wait_s() <= 5
             s.now.t += s.wait_s()
-    assert len(s.said) == 1 and "refused" in s.said[0] and s.pending() == 1
+    assert len(s.lines) == 1 and "refused" in s.lines[0] and s.pending() == 1
 
 
 def test_wrong_password_is_said_once_and_never_shown(tmp_path):
@@ -189,8 +189,8 @@ def test_wrong_password_is_said_once_and_never_shown(tmp_path):
         for _ in range(5):
             s.attempt()
             s.now.t += s.wait_s()
-        assert fake.statuses == [401] * 5 and len(s.said) == 1
-        assert "SSDRIG_INFLUX_PASSWORD" in s.said[0] and "hunter2" not in s.said[0] + repr(s.to)
+        assert fake.statuses == [401] * 5 and len(s.lines) == 1
+        assert "SSDRIG_INFLUX_PASSWORD" in s.lines[0] and "hunter2" not in s.lines[0] + repr(s.to)
         right = sender(tmp_path, fake.url.replace("//", "//:token@"))
         drain(right)
         assert fake.count("power") == 4

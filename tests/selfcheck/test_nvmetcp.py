@@ -25,8 +25,8 @@ def test_what_the_server_says_of_itself(shared):
         == f"nvme connect -t tcp -a 127.0.0.1 -s {address(shared)[1]} -n {ready['nqn']} --reconnect-delay=1"
         " --ctrl-loss-tmo=60"
     )
-    said = (shared.folder / "err").read_text()
-    assert ready["nvme_connect"] in said and "modprobe nvme-tcp" in said and "erase" not in said
+    stderr = (shared.folder / "err").read_text()
+    assert ready["nvme_connect"] in stderr and "modprobe nvme-tcp" in stderr and "erase" not in stderr
 
 
 def test_data_starts_where_the_host_wants_it(shared):

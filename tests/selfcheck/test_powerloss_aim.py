@@ -66,9 +66,9 @@ def test_a_command_is_moved_to_the_cut_and_the_sweep_leaves_no_hole(name, kind, 
     ],
 )
 def test_where_a_cut_came_to_lie_and_whether_that_is_its_aim(text, record, value, is_hit):
-    found = aim.achieved(cut_aims.parse(text), record)
-    assert found is not None and found[0] == pytest.approx(value, abs=1e-3)
-    assert aim.hit(cut_aims.parse(text), *found) == is_hit
+    achieved = aim.achieved(cut_aims.parse(text), record)
+    assert achieved is not None and achieved[0] == pytest.approx(value, abs=1e-3)
+    assert aim.hit(cut_aims.parse(text), *achieved) == is_hit
 
 
 @pytest.mark.parametrize("text", ["random", "burst", "recovery:5..10", "bytes:8..64", "flush"])
@@ -118,11 +118,11 @@ def test_what_the_board_or_the_count_of_bytes_decides():
 
 def rows(*given):
     """(kind, flags, submit_us, done_us or None, status)"""
-    found = np.zeros(len(given), ROW)
-    for row, (kind, flags, submit, done, status) in zip(found, given):
+    rows_ = np.zeros(len(given), ROW)
+    for row, (kind, flags, submit, done, status) in zip(rows_, given):
         row["kind"], row["flags"], row["submit_ns"], row["status"] = kind, flags, submit * 1000, status
         row["done_ns"] = NEVER if done is None else done * 1000
-    return found
+    return rows_
 
 
 def test_where_a_cut_came_to_lie():
@@ -149,7 +149,7 @@ def test_a_command_that_was_to_follow_the_cut_counts_as_if_it_had():
 def test_silence_is_reached_from_the_last_command_on_and_some_plans_have_no_distance():
     history = rows((WRITE, 0, 100, 900, 0), (FLUSH, 0, 1500, None, 0))
     quiet, silent = plans("quiet", 1)[0], plans("age", 1)[0]
-    at = lambda made, found=history: aim.reached(made, found, None, 4_000_000, 100_000, NEVER)
+    at = lambda made, rows_=history: aim.reached(made, rows_, None, 4_000_000, 100_000, NEVER)
     assert at(silent) == (2500, None, 100) and at(silent, history[:0]) is None
     assert at(quiet) is None and at(plans("random", 1)[0]) is None
 
@@ -158,9 +158,9 @@ def test_thresholds_are_of_what_is_no_burst():
     chance = np.random.default_rng(1)
     idle, load = chance.normal(0.1, 0.01, 5000), chance.normal(0.5, 0.02, 5000)
     load[::4] += 0.3  # a quarter of the time
-    said = aim.learn(idle, load)
-    assert said.quiet_A == pytest.approx(0.14, abs=0.003) and said.burst_A == pytest.approx(0.58, abs=0.005)
-    assert said.burst_share == pytest.approx(0.25, abs=0.005) and np.mean(idle > said.quiet_A) < 0.001
+    thresholds = aim.learn(idle, load)
+    assert thresholds.quiet_A == pytest.approx(0.14, abs=0.003) and thresholds.burst_A == pytest.approx(0.58, abs=0.005)
+    assert thresholds.burst_share == pytest.approx(0.25, abs=0.005) and np.mean(idle > thresholds.quiet_A) < 0.001
     for bad in ([], [1.0], [1.0, float("nan")]):
         with pytest.raises(ValueError, match="samples"):
             aim.learn(idle, bad)
@@ -171,8 +171,8 @@ def test_a_drive_that_is_awake_before_it_sleeps_is_in_no_burst():
     chance = np.random.default_rng(1)
     idle = np.concatenate([chance.normal(0.1, 0.002, 2000), chance.normal(0.01, 0.0003, 8000)])
     idle[500:800] = chance.normal(0.3, 0.01, 300)
-    said = aim.learn(idle, chance.normal(0.5, 0.02, 5000))
-    assert said.idle_A == pytest.approx(0.1, abs=0.002) and said.quiet_A == pytest.approx(0.108, abs=0.003)
+    thresholds = aim.learn(idle, chance.normal(0.5, 0.02, 5000))
+    assert thresholds.idle_A == pytest.approx(0.1, abs=0.002) and thresholds.quiet_A == pytest.approx(0.108, abs=0.003)
 
 
 class Folding:
@@ -193,14 +193,14 @@ class Folding:
         return int(ended[0])
 
     def currents(self, seconds: float) -> np.ndarray:
-        found = []
+        currents_ = []
         for _ in range(round(seconds * 100)):
             bins = np.arange(self.t_ns // BIN_NS, (self.t_ns + 10 * self.MS) // BIN_NS)
             self.t_ns += 10 * self.MS
             self.drive.advance(self.t_ns)
             slots = self.drive.ring[bins % BINS]
-            found.append(np.where(slots[:, 0] == bins & 0xFFFFFFFF, slots[:, 1], 0) / BIN_NS / NVME_TLC_SLC.rail_V)
-        all_of = np.concatenate(found)
+            currents_.append(np.where(slots[:, 0] == bins & 0xFFFFFFFF, slots[:, 1], 0) / BIN_NS / NVME_TLC_SLC.rail_V)
+        all_of = np.concatenate(currents_)
         return (
             all_of[: len(all_of) // self.CONVERSION_BINS * self.CONVERSION_BINS]
             .reshape(-1, self.CONVERSION_BINS)
@@ -217,20 +217,20 @@ def test_what_a_drive_draws_at_rest_is_not_learnt_while_it_folds_what_was_writte
     folds = made.currents(1.0)
     assert not aim.rests(folds) and np.mean(folds > aim.learn(folds, folds).quiet_A) < 0.01
     monkeypatch.setattr(campaign.readback, "block", lambda link, layout, lba: made.do(0))
-    told, checks = [], []
-    idle = campaign.rest_A(made, None, layout.make(4096, 64 << 20), lambda: checks.append(1), told.append)
-    said = aim.learn(idle, folds)
-    assert len(checks) > 1 and told == [] and np.mean(folds > said.quiet_A) > 0.9
-    assert said.idle_A == pytest.approx(NVME_TLC_SLC.P_idle_mW / 1000 / NVME_TLC_SLC.rail_V, rel=0.02)
+    notes, checks = [], []
+    idle = campaign.rest_A(made, None, layout.make(4096, 64 << 20), lambda: checks.append(1), notes.append)
+    thresholds = aim.learn(idle, folds)
+    assert len(checks) > 1 and notes == [] and np.mean(folds > thresholds.quiet_A) > 0.9
+    assert thresholds.idle_A == pytest.approx(NVME_TLC_SLC.P_idle_mW / 1000 / NVME_TLC_SLC.rail_V, rel=0.02)
 
 
 def test_a_drive_that_never_rests_is_waited_for_so_long_and_a_person_is_told(monkeypatch):
     restless = np.random.default_rng(1).normal(0.5, 0.1, 2000)
     monkeypatch.setattr(campaign.readback, "block", lambda link, layout, lba: None)
-    told, supply = [], SimpleNamespace(currents=lambda seconds: restless)
-    tell = lambda kind, text: told.append((kind, text))
-    found = campaign.rest_A(supply, None, layout.make(4096, 64 << 20), lambda: None, tell, most_s=0.0)
-    assert found is restless and [kind for kind, _ in told] == ["note"] and "not at rest" in told[0][1]
+    notes, supply = [], SimpleNamespace(currents=lambda seconds: restless)
+    tell = lambda kind, text: notes.append((kind, text))
+    currents_ = campaign.rest_A(supply, None, layout.make(4096, 64 << 20), lambda: None, tell, most_s=0.0)
+    assert currents_ is restless and [kind for kind, _ in notes] == ["note"] and "not at rest" in notes[0][1]
     assert aim.rests(np.random.default_rng(1).normal(0.002, 0.0005, 2000))  # asleep: the sensor's own noise
 
 
@@ -239,6 +239,6 @@ def test_work_that_does_not_come_is_learnt_anew_less_and_less_often(monkeypatch)
     it = object.__new__(campaign._Campaign)
     it.misses, it._learn = 0, lambda: learnt.append(it.misses)
     cut = Cut(1, "quiet", 0, "crowbar", None, 1, 1.0)
-    for each in [cut._replace(control=NO_CUT), cut._replace(aim="bytes"), *[cut, cut._replace(aim="burst")] * 10]:
-        it._missed(each)
+    for session in [cut._replace(control=NO_CUT), cut._replace(aim="bytes"), *[cut, cut._replace(aim="burst")] * 10]:
+        it._missed(session)
     assert learnt == [1, 2, 4, 8, 16]

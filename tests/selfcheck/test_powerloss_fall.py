@@ -49,26 +49,28 @@ FLOAT, CROWBAR = [(0, 1)], [(0, 1), (50, 3)]
 @pytest.mark.parametrize(("watts", "bulk_uF", "uvlo"), [(1.0, 470, 80), (2.5, 470, 80), (5.0, 100, 60), (0.3, 100, 90)])
 def test_a_float_shows_its_knee(watts, bulk_uF, uvlo):
     seen, down_us = picture(watts, FLOAT, bulk_uF=bulk_uF, uvlo_percent=uvlo)
-    said = fall.of(seen, T0_ns, "float", bulk_uF=bulk_uF)
-    assert said.holdup_us == pytest.approx(down_us, rel=0.02, abs=3)
-    assert said.knee_uV == pytest.approx(5e6 * uvlo / 100, rel=0.005) and said.before_uV == pytest.approx(
+    figures = fall.of(seen, T0_ns, "float", bulk_uF=bulk_uF)
+    assert figures.holdup_us == pytest.approx(down_us, rel=0.02, abs=3)
+    assert figures.knee_uV == pytest.approx(5e6 * uvlo / 100, rel=0.005) and figures.before_uV == pytest.approx(
         5e6, rel=0.001
     )
-    assert said.drive_W == pytest.approx(watts, rel=0.02)
-    assert said.energy_J == pytest.approx(watts * (down_us - 10) * 1e-6, rel=0.03)
-    assert said.t90_10_us is None and "comes down to" in said.why["t90_10_us"]
+    assert figures.drive_W == pytest.approx(watts, rel=0.02)
+    assert figures.energy_J == pytest.approx(watts * (down_us - 10) * 1e-6, rel=0.03)
+    assert figures.t90_10_us is None and "comes down to" in figures.why["t90_10_us"]
 
 
 @pytest.mark.parametrize(("watts", "bulk_uF"), [(1.0, 470), (2.5, 470), (5.0, 470), (5.0, 1500)])
 def test_a_crowbar_shows_its_knee_and_the_capacitance(watts, bulk_uF):
     seen, down_us = picture(watts, CROWBAR, bulk_uF=bulk_uF)
-    said = fall.of(seen, T0_ns, "crowbar", {"residual_mV": 31, "t90_10_us": 1}, 2.2)
-    assert said.holdup_us == pytest.approx(down_us, rel=0.05, abs=5)
-    assert said.capacitance_uF == pytest.approx(bulk_uF, rel=0.01) and said.drive_W == pytest.approx(watts, rel=0.05)
-    assert said.residual_uV == 31_000 and said.source == "picture" and said.why == {}
+    figures = fall.of(seen, T0_ns, "crowbar", {"residual_mV": 31, "t90_10_us": 1}, 2.2)
+    assert figures.holdup_us == pytest.approx(down_us, rel=0.05, abs=5)
+    assert figures.capacitance_uF == pytest.approx(bulk_uF, rel=0.01) and figures.drive_W == pytest.approx(
+        watts, rel=0.05
+    )
+    assert figures.residual_uV == 31_000 and figures.source == "picture" and figures.why == {}
     v = np.asarray(picture(watts, CROWBAR, bulk_uF=bulk_uF, noise=0)[0]["volts"])
     exact = float(np.diff([(v < share * 5).argmax() for share in (0.9, 0.1)])[0]) * STEP_ns / 1000
-    assert said.t90_10_us == pytest.approx(exact, rel=0.01)
+    assert figures.t90_10_us == pytest.approx(exact, rel=0.01)
 
 
 def test_what_a_picture_does_not_show_is_none_with_a_reason():
@@ -81,11 +83,11 @@ def test_what_a_picture_does_not_show_is_none_with_a_reason():
         (picture(2.5, [], after=900)[0], "float", None, "hardly falls"),
         (picture(2.5, CROWBAR, after=200)[0], "crowbar", 2.2, "end of the discharge"),
     ):
-        said = fall.of(seen, T0_ns, shape, rail, ohm)
-        assert said.holdup_us is said.knee_uV is said.energy_J is None
-        assert reason in said.why["holdup_us"] and {"knee_uV", "energy_J", "drive_W"} <= set(said.why), reason
-        assert said.residual_uV == 12_000 and said.t90_10_us is not None
-        assert (said.source == "readings") == (said.t90_10_us == 15_000)
+        figures = fall.of(seen, T0_ns, shape, rail, ohm)
+        assert figures.holdup_us is figures.knee_uV is figures.energy_J is None
+        assert reason in figures.why["holdup_us"] and {"knee_uV", "energy_J", "drive_W"} <= set(figures.why), reason
+        assert figures.residual_uV == 12_000 and figures.t90_10_us is not None
+        assert (figures.source == "readings") == (figures.t90_10_us == 15_000)
     late = {**picture(2.5, FLOAT)[0], "t0_ns": T0_ns}
     assert "begins too late" in fall.of(late, T0_ns, "float").why["holdup_us"]
 
@@ -104,10 +106,10 @@ def test_recharge_is_more_than_after_an_announced_shutdown():
 def test_capacitors_that_age():
     numbers = list(range(1, 101))
     noise = np.random.default_rng(2).normal(0, 0.005, 100)
-    told = [0.2 * (1 - 0.4 * (n - 1) / 99) + e for n, e in zip(numbers, noise)]
-    told[5] = None
-    said = boot.health(numbers, told)
-    assert said.percent[0] == 100 and said.percent[-1] == pytest.approx(60, abs=2) and said.error_percent < 1
+    recharge_J = [0.2 * (1 - 0.4 * (n - 1) / 99) + e for n, e in zip(numbers, noise)]
+    recharge_J[5] = None
+    health = boot.health(numbers, recharge_J)
+    assert health.percent[0] == 100 and health.percent[-1] == pytest.approx(60, abs=2) and health.error_percent < 1
     assert boot.health([1, 2], [1.0, 1.0]) is boot.health([1, 2, 3], [-1.0, -1.0, -1.0]) is None
 
 

@@ -14,6 +14,6 @@ def test_a_campaign_that_makes_no_run_folder_is_a_fault_and_the_others_go_on(tmp
         return subprocess.Popen(["false"], start_new_session=True)
 
     monkeypatch.setattr(powerloss_runs, "begin", begin)
-    found = powerloss_kill._one("fill", "host", random.Random(1), tmp_path / "0")
-    assert found["caught"] == "" and found["faults"] == ["it has made no run folder: usage"]
-    assert {"victim", "phase", "kept", "resumes"} < set(found)
+    outcome = powerloss_kill._one("fill", "host", random.Random(1), tmp_path / "0")
+    assert outcome["caught"] == "" and outcome["faults"] == ["it has made no run folder: usage"]
+    assert {"victim", "phase", "kept", "resumes"} < set(outcome)

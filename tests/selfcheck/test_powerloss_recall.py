@@ -15,9 +15,9 @@ SOON |= dict.fromkeys(("dead", "read_only", "lost_identity"), {"after": 1}) | {"
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.fault)
 def test_each_fault_is_found(case):
-    found = powerloss_recall.campaign(case._replace(given=case.given | SOON.get(case.fault, {})), 1, least=1)
-    assert found.found_at is not None and found.found_at <= case.within
-    assert found.missed == found.blocks_missed == found.false == 0 and found.right == found.observable
+    score = powerloss_recall.campaign(case._replace(given=case.given | SOON.get(case.fault, {})), 1, least=1)
+    assert score.found_at is not None and score.found_at <= case.within
+    assert score.missed == score.blocks_missed == score.false == 0 and score.right == score.observable
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[7]._replace(twice=True)], ids=["volatile", "capacitors"])

@@ -85,15 +85,15 @@ def test_a_header_says_what_was_there_before(memory, tmp_path):
     writer = writer_on(memory, tmp_path, base=base, shares={"hot": 100})
     writer.write(3 * MS)
     before: dict[int, int] = {}
-    told = []
+    bases = []
     for row in writer.book.written():
         lba = int(row["lba"])
-        told.append(before.get(lba, max(0, int(base[layout.index(PLACES, [lba])[0]]))))
+        bases.append(before.get(lba, max(0, int(base[layout.index(PLACES, [lba])[0]]))))
         before[lba] = int(row["seq"])
     for lba, seq in before.items():
-        found = record.header(memory.bytes[lba * 512 : lba * 512 + 512].tobytes())
-        assert found and (found["seq"], found["prev_seq"], found["session"]) == (seq, told[seq - 1], 1)
-    assert {0, 77} < set(told)
+        header = record.header(memory.bytes[lba * 512 : lba * 512 + 512].tobytes())
+        assert header and (header["seq"], header["prev_seq"], header["session"]) == (seq, bases[seq - 1], 1)
+    assert {0, 77} < set(bases)
 
 
 @pytest.mark.parametrize("kind, flags, stream", [(FLUSH, 0, None), (WRITE, FUA, "log-fua"), (TRIM, 0, "trim")])
@@ -110,9 +110,9 @@ def test_an_aimed_command_goes_alone_at_its_time(memory, tmp_path, kind, flags, 
     assert ((others > 30 * MS) & (others < 39 * MS)).any() and not ((others > 40 * MS) & (others < 45 * MS)).any()
 
 
-@pytest.mark.parametrize(("at", "urgent", "kept"), [(40, True, [20, 40]), (40, False, []), (70, True, [50, 60])])
+@pytest.mark.parametrize(("at", "urgent", "urgent_ms"), [(40, True, [20, 40]), (40, False, []), (70, True, [50, 60])])
 def test_an_urgent_command_has_real_time_from_the_hold_on_until_it_is_submitted(
-    memory, tmp_path, monkeypatch, at, urgent, kept
+    memory, tmp_path, monkeypatch, at, urgent, urgent_ms
 ):
     """Also where the drive goes before: the thread must not keep it."""
     times = []
@@ -126,7 +126,7 @@ def test_an_urgent_command_has_real_time_from_the_hold_on_until_it_is_submitted(
     monkeypatch.setattr(prctl, "real_time", real_time)
     writer = writer_on(memory, tmp_path)
     writer.write(60 * MS, Aim(FLUSH, at * MS, hold_ns=20 * MS, urgent=urgent))
-    assert times == pytest.approx(kept, abs=0.2) and (writer.aimed_seq is None) == (at > 60)
+    assert times == pytest.approx(urgent_ms, abs=0.2) and (writer.aimed_seq is None) == (at > 60)
 
 
 def test_silence_alone(memory, tmp_path):
@@ -192,8 +192,8 @@ def test_a_block_that_cannot_be_read_is_tried_again(memory):
     assert memory.paused_ns == 3 * readback.BETWEEN_NS
     assert blocks.seen.tolist() == [record.UNREADABLE, *[0] * 9, record.UNREADABLE, *[0] * 53]
     assert readback.block(memory, PLACES, at) is None
-    found = record.header(readback.block(memory, PLACES, at + 1) or b"")
-    assert found and found["lba512"] == at + 1
+    header = record.header(readback.block(memory, PLACES, at + 1) or b"")
+    assert header and header["lba512"] == at + 1
     memory.mute = True
     with pytest.raises(DriveError, match="no answer for 30 s"):
         readback.block(memory, PLACES, at)
@@ -211,13 +211,13 @@ def test_of_a_large_window_is_kept_what_was_touched_or_has_changed(memory, tmp_p
     all_of_it = readback.read(*where, readback.all_blocks(PLACES), rows)
     assert len(all_of_it.lba) == PLACES.base_blocks
     monkeypatch.setattr(readback, "PORTION_BLOCKS", 3000)
-    kept = readback.read(*where, readback.all_blocks(PLACES), rows)
+    blocks_read = readback.read(*where, readback.all_blocks(PLACES), rows)
     touched = readback.wanted(rows, PLACES, np.random.default_rng(1), canary_share=0)
     expected = sorted({lba for first, end in touched for lba in range(first, end)} | {int(PLACES.canaries[3])})
-    assert kept.lba.tolist() == expected and kept.canary.sum() == 1
-    at = np.searchsorted(all_of_it.lba, kept.lba)
-    assert all((part == whole[at]).all() for part, whole in list(zip(kept, all_of_it))[:4])
-    assert (readback.again(*where, kept) == kept.seen).all()
+    assert blocks_read.lba.tolist() == expected and blocks_read.canary.sum() == 1
+    at = np.searchsorted(all_of_it.lba, blocks_read.lba)
+    assert all((part == whole[at]).all() for part, whole in list(zip(blocks_read, all_of_it))[:4])
+    assert (readback.again(*where, blocks_read) == blocks_read.seen).all()
 
 
 def test_what_is_read_back_is_what_was_touched_and_what_lies_beside():

@@ -24,16 +24,18 @@ LIMIT_S = 600  # of a wait for an event; a busy machine may take long
 )
 def test_a_run_that_fails_is_one_error_and_no_traceback(name, words, capfd, monkeypatch):
     """Each of them starts a run of its own; here it is one that cannot be."""
-    for each in (measured.measured_run, window.demo_run):
-        each.cache_clear()
+    for bench in (measured.measured_run, window.demo_run):
+        bench.cache_clear()
     if words:
         monkeypatch.setattr(*words, ["run", "no-such-plan", "--virtual", "sata-tlc"])
     monkeypatch.setattr(disturbance, "PRESET", "no-such-drive")
     monkeypatch.setattr(measured, "FAULTS", {"no-such-fault": 1})
     assert cli.main(["selfcheck", name]) == 8
-    said = capfd.readouterr().err
-    assert "Traceback" not in said
-    assert said.count(f"expected what `selfcheck {name}` looks at to be carried out") == 1 and "exit code 2 of" in said
+    stderr = capfd.readouterr().err
+    assert "Traceback" not in stderr
+    assert (
+        stderr.count(f"expected what `selfcheck {name}` looks at to be carried out") == 1 and "exit code 2 of" in stderr
+    )
 
 
 def test_a_check_that_is_killed_by_a_signal_says_which(monkeypatch, capfd):

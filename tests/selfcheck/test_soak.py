@@ -63,7 +63,7 @@ def shift_the_values(rail):
 
 
 @pytest.mark.parametrize(
-    "break_it, found",
+    "break_it, message",
     [
         (lose_a_sample, "samples lost and not accounted for"),
         (count_a_loss_that_was_none, "samples lost and not accounted for"),
@@ -73,10 +73,10 @@ def shift_the_values(rail):
         (shift_the_values, "samples that are not of their time"),
     ],
 )
-def test_what_is_wrong_with_a_rail_is_found(seen, break_it, found):
+def test_what_is_wrong_with_a_rail_is_found(seen, break_it, message):
     other = copy.deepcopy(seen)
     break_it(other.rails[1])
-    assert found in short(other)
+    assert message in short(other)
 
 
 def test_what_is_wrong_with_the_stream_is_found(seen):

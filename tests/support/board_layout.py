@@ -29,8 +29,8 @@ def every(node, name):
 
 
 def value(node, name, default=None):
-    found = every(node, name)
-    return found[0][1:] if found else default
+    nodes = every(node, name)
+    return nodes[0][1:] if nodes else default
 
 
 def plain(net):

@@ -26,11 +26,11 @@ class Serving:
             text=True,
         )
         line = self.process.stdout.readline()
-        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/#t=([\w-]{43})\n", line)
-        if not found:
+        match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/#t=([\w-]{43})\n", line)
+        if not match:
             self.process.kill()
             raise RuntimeError(f"no address but {line!r}: {self.process.communicate()[1]}")
-        self.url, self.port, self.token = line.strip(), int(found[1]), found[2]
+        self.url, self.port, self.token = line.strip(), int(match[1]), match[2]
 
     def __enter__(self) -> "Serving":
         return self
@@ -46,13 +46,13 @@ class Serving:
         finally:
             self.process.kill()
 
-    def ask(self, method: str, path: str, said=None, headers: dict | None = None, host: str = "127.0.0.1") -> tuple:
+    def ask(self, method: str, path: str, document=None, headers: dict | None = None, host: str = "127.0.0.1") -> tuple:
         """(status, headers, body) with the token, unless `headers` says otherwise; a header of None is left out."""
         connection = http.client.HTTPConnection(host, self.port, timeout=PATIENCE_s)
         head = {"Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}"}
         body = None
-        if said is not None:
-            body = said if isinstance(said, bytes) else json.dumps(said).encode()
+        if document is not None:
+            body = document if isinstance(document, bytes) else json.dumps(document).encode()
             head |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
         head |= headers or {}
         try:

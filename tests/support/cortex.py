@@ -66,14 +66,14 @@ class Cortex:
                 if not data:
                     raise EOFError("qemu has ended")
                 self.input += data
-        said, self.input = self.input.split(mark, 1)
-        return said
+        output, self.input = self.input.split(mark, 1)
+        return output
 
     def run(self, code: str) -> str:
         """What the code prints. RuntimeError with the board's traceback."""
         self.process.stdin.write(code.encode() + b"\x04")
         self.until(b"OK")
-        said, error = self.until(b"\x04"), self.until(b"\x04>")
+        output, error = self.until(b"\x04"), self.until(b"\x04>")
         if error:
             raise RuntimeError(error.decode())
-        return said.decode().replace("\r\n", "\n")
+        return output.decode().replace("\r\n", "\n")

@@ -255,8 +255,8 @@ class Emulated:
         "most_us"}}}."""
         self.process.stdin.close()
         self.process.stdin = None
-        _, said = self.process.communicate()
-        return json.loads(said.splitlines()[-1])  # above it: registers that the emulator does not have
+        _, stderr = self.process.communicate()
+        return json.loads(stderr.splitlines()[-1])  # above it: registers that the emulator does not have
 
 
 def rows(conversions, first: int = 0) -> list[dict]:

@@ -45,17 +45,17 @@ def _plain(text: bytes) -> str:
 
 def parse_line(line: bytes) -> tuple[str, tuple, dict, int]:
     """A line -> (measurement, ((tag, value), …), {field: value}, t_ns). ValueError where a server would answer 400."""
-    found = _LINE.fullmatch(line)
-    if not found or found["m"].startswith(b"#") or found["t"] is None:
+    match = _LINE.fullmatch(line)
+    if not match or match["m"].startswith(b"#") or match["t"] is None:
         raise ValueError(f"unable to parse {line!r}")
-    tags = tuple((_plain(k), _plain(v)) for k, v in _TAG.findall(found["tags"]))
+    tags = tuple((_plain(k), _plain(v)) for k, v in _TAG.findall(match["tags"]))
     if any(v.endswith("\\") for _, v in tags) or len({k for k, _ in tags}) != len(tags) or "time" in dict(tags):
         raise ValueError(f"invalid tag format {line!r}")
-    fields = {_plain(k): _value(v) for k, v in _FIELD.findall(found["fields"])}
-    t = int(found["t"])
+    fields = {_plain(k): _value(v) for k, v in _FIELD.findall(match["fields"])}
+    t = int(match["t"])
     if not -(2**63) <= t < 2**63 or b"\x00" in line:
         raise ValueError(f"time outside range {line!r}")
-    return _plain(found["m"]), tags, fields, t
+    return _plain(match["m"]), tags, fields, t
 
 
 def _value(text: bytes):

@@ -45,7 +45,7 @@ class Version:
     begin: int
     end: int | None = None
     owed: bool = False  # the drive has promised that it survives
-    kept: bool = False  # it does
+    survives: bool = False  # it does
 
 
 @dataclass(eq=False)
@@ -184,28 +184,28 @@ class Drive:
     def _keep(self, commands: list[Command]) -> None:
         for command in commands:
             for _, version in command.versions:
-                version.kept = True
+                version.survives = True
 
     def _flush(self, flush: Command) -> None:
         """All that was answered before the FLUSH was sent survives."""
         self.flushes += 1
-        before = lambda of: [each for each in of if each.end is not None and each.end < flush.begin]
+        before = lambda of: [command for command in of if command.end is not None and command.end < flush.begin]
         covered, real = before(self.answered), before(self.unkept)
         rest = set(self.answered) - set(covered)
-        self.answered = [each for each in self.answered if each in rest]
+        self.answered = [command for command in self.answered if command in rest]
         for command in covered:
             for _, version in command.versions:
                 version.owed = True
-        kept = self._flushed(list(real), flush)
-        self.exercised += kept != real
-        self._keep(kept)
-        gone = set(kept)
-        self.unkept = [each for each in self.unkept if each not in gone]
+        flushed = self._flushed(list(real), flush)
+        self.exercised += flushed != real
+        self._keep(flushed)
+        gone = set(flushed)
+        self.unkept = [command for command in self.unkept if command not in gone]
         self.last_flush, self.flushed_at_ns, self.trims = self.tick, self.t_ns, 0
 
     def _flushed(self, real: list[Command], flush: Command) -> list[Command]:
         """What of these writes the FLUSH keeps."""
-        dirty = sum(each.length for each in real)
+        dirty = sum(command.length for command in real)
         lies = {
             "lie_always": True,
             "lie_1in20": self.wrong.random() < 0.05,
@@ -221,9 +221,9 @@ class Drive:
         if lies.get(self.fault):
             return []
         if self.fault == "lie_zeroes":
-            return [each for each in real if each.op != ZEROES]
+            return [command for command in real if command.op != ZEROES]
         if self.fault == "flush_own_queue":
-            return [each for each in real if each.queue == flush.queue]
+            return [command for command in real if command.queue == flush.queue]
         if self.fault == "nonatomic":
             return real[: len(real) // 2]
         if self.fault == "flush_race":
@@ -242,7 +242,9 @@ class Drive:
             "fua_unal16k": command.offset % 16384 > 0,
             "fua_unal4k": command.offset % 4096 > 0,
             "fua_big": command.length > 4096,
-            "fua_dirtypage": any(each.begin < command.begin and not each.kept for each in self.pages.get(page, [])),
+            "fua_dirtypage": any(
+                version.begin < command.begin and not version.survives for version in self.pages.get(page, [])
+            ),
         }.get(self.fault, False)
         self.exercised += fails
         return fails
@@ -255,7 +257,7 @@ class Drive:
             return EINVAL
         for page in range(offset // self.page_bytes, -(-(offset + length) // self.page_bytes)):
             of = self.pages.get(page)
-            if of and all(each.end is not None for each in of):  # who has read it knows which was the last
+            if of and all(version.end is not None for version in of):  # who has read it knows which was the last
                 of[-1].begin = max(of[-1].begin, self.tick)
                 of[-1].end = max(of[-1].end, of[-1].begin + 1)
         watched = self.pending or self.bad or self.twice
@@ -321,8 +323,10 @@ class Drive:
         self.truth[self.cuts] = {page: self.fault or "?" for page in touched | changed if not self._legal(page)}
         self.pending |= dict.fromkeys(self.truth[self.cuts], self.cuts)
         for page, of in self.pages.items():
-            durable = max((each.begin for each in of if each.owed and each.data is not None), default=-1)
-            trims = [each for each in of if each.data is None and (each.end is None or each.end > durable)]
+            durable = max((version.begin for version in of if version.owed and version.data is not None), default=-1)
+            trims = [
+                version for version in of if version.data is None and (version.end is None or version.end > durable)
+            ]
             self.trimmed.discard(page) if durable >= 0 else None
             self.trimmed |= {page} if trims else set()
         self.pages, self.base, self.answered, self.unkept, self.under_way = {}, {}, [], [], set()
@@ -331,21 +335,21 @@ class Drive:
     def versions(self, page: int, flag: str) -> list[Version]:
         """What the page may show after a cut: nothing that was answered before a version with this flag was sent."""
         of = self.pages[page]
-        last = max((each.begin for each in of if getattr(each, flag) and each.data is not None), default=-1)
+        last = max((version.begin for version in of if getattr(version, flag) and version.data is not None), default=-1)
         base = [] if last >= 0 else [Version(self.base[page], 0, 0)]
-        return base + [each for each in of if each.end is None or each.end > last]
+        return base + [version for version in of if version.end is None or version.end > last]
 
     def _survivor(self, page: int) -> bytes:
         """The order of versions that overlap in time is the drive's own; a kept one ends all before it."""
         if (allowed := published_faults.survivor(self, page)) is not None:
             return allowed
         of = [Version(self.base[page], 0, 0), *self.pages[page]]
-        kept = [i for i, each in enumerate(of) if each.kept and each.data is not None]
-        of = of[kept[-1] :] if kept else of
+        survivors = [i for i, version in enumerate(of) if version.survives and version.data is not None]
+        of = of[survivors[-1] :] if survivors else of
         keen = self.chance.random()
         chosen = of[0] if keen < 0.4 else of[-1] if keen < 0.6 else self.chance.choice(of)
         out = self._of_trimmed(page) if chosen.data is None else chosen.data
-        others = [each.data for each in of if each.data is not None and each is not chosen]
+        others = [version.data for version in of if version.data is not None and version is not chosen]
         if (
             self.page_bytes > SECTOR and others and self.chance.random() < 0.1
         ):  # NBD promises of no block that it is whole
@@ -372,13 +376,14 @@ class Drive:
         if page in self.bad:
             return False
         of = self.versions(page, "owed") if page in self.pages else []
-        durable = any(each.owed and each.data is not None for each in self.pages.get(page, []))
-        if page in self.trimmed and not durable or any(each.data is None for each in of):
+        durable = any(version.owed and version.data is not None for version in self.pages.get(page, []))
+        if page in self.trimmed and not durable or any(version.data is None for version in of):
             return True
         data = self._page(page)
         parts = range(0, self.page_bytes, SECTOR)
         return all(
-            any(data[at : at + SECTOR] == each.data[at : at + SECTOR] for each in of if each.data) for at in parts
+            any(data[at : at + SECTOR] == version.data[at : at + SECTOR] for version in of if version.data)
+            for at in parts
         )
 
     # ---- what a fault does when the power goes
@@ -386,8 +391,10 @@ class Drive:
     def _damage(self, touched: set[int]) -> set[int]:
         """The pages that the fault changes at this cut."""
         rng = self.wrong
-        durable = sorted(page for page in touched if any(each.owed for each in self.pages[page]) and self._data(page))
-        open_ = sorted(page for page in touched if any(each.end is None for each in self.pages[page]))
+        durable = sorted(
+            page for page in touched if any(version.owed for version in self.pages[page]) and self._data(page)
+        )
+        open_ = sorted(page for page in touched if any(version.end is None for version in self.pages[page]))
         before = {}
         change = lambda page, data: (before.setdefault(page, self._page(page)), self._show(page, data))
         last = self.size // self.page_bytes - 1
@@ -465,12 +472,12 @@ class Drive:
         elif self.fault == "dup_page":
             change(one, self._page(rng.choice(durable + cold)))
         elif self.fault == "inversion":
-            of = [each.data for each in self.pages[one] if each.data]
+            of = [version.data for version in self.pages[one] if version.data]
             change(one, of[-2] if len(of) > 1 else self.base[one])
         return {page for page, data in before.items() if data != self._page(page)}
 
     def _data(self, page: int) -> bool:
-        return all(each.data is not None for each in self.pages[page])
+        return all(version.data is not None for version in self.pages[page])
 
     def _of_drive(self, changed: set[int]) -> None:
         """What happens to the drive as a whole, at its third cut or from it on."""

@@ -73,8 +73,8 @@ def review_of(root: Path) -> Path:
 
     plans = [{"name": "consistency", "plan": "consistency", "variant": "quick", "sets": {}, "seed": 1, "why": None}]
     options = {"virtual": "sata-tlc", "capacity": "256MiB", "raw_nand": None, "purge": None, "seed": 1}
-    said = {"level": "quick", "drive": DRIVE, "rated_bytes": None, "options": options, "budget_bytes": None}
-    review = review_folder.create(root / "runs", said | {"plans": plans})
+    document = {"level": "quick", "drive": DRIVE, "rated_bytes": None, "options": options, "budget_bytes": None}
+    review = review_folder.create(root / "runs", document | {"plans": plans})
     run = folder_of("virtual", root / "of-review")
     header = json.loads((run / "run.json").read_text()) | {
         "review": {"folder": review.folder.name, "plan": "consistency"}
@@ -119,11 +119,11 @@ def hostile(rng: random.Random, outside: Path):
 
 def places(document, at=()) -> list[tuple]:
     """The path of every value of a document."""
-    found = [at] if at else []
+    paths = [at] if at else []
     rows = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     for key, value in rows:
-        found += places(value, (*at, key))
-    return found
+        paths += places(value, (*at, key))
+    return paths
 
 
 def altered(document, at: tuple, value):
@@ -236,7 +236,7 @@ def words_of(rng: random.Random, shape: str, run: Path, out: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def stubbed(monkeypatch, found: list):
+def stubbed(monkeypatch, deeds: list):
     """Benches that are not started: what they would have been given is compared with what was typed."""
     from ssdrig.run import bench
     from ssdrig.virtual import bench as virtual_bench
@@ -244,24 +244,24 @@ def stubbed(monkeypatch, found: list):
     def server(drive):
         given = {key: drive[key] for key in TYPED}
         if given != TYPED:
-            found.append(("the bench of a server", given))
+            deeds.append(("the bench of a server", given))
         raise Started
 
     def real(drive, limits, serial, purge, raw, port, assumed, commands=None, claimed=False, **_):
         if commands not in (None, (TYPED["power_off"], TYPED["power_on"])) or port not in (None, "/dev/none"):
-            found.append(("the bench of a drive", (commands, port)))
+            deeds.append(("the bench of a drive", (commands, port)))
         if serial not in (None, "REAL1", TARGET) or purge != "auto":
-            found.append(("consent", (serial, purge)))
+            deeds.append(("consent", (serial, purge)))
         raise Started
 
     def described(drive, claimed, commands, acts, say):
         if commands not in (None, (TYPED["power_off"], TYPED["power_on"])):
-            found.append(("the switch of a drive", commands))
+            deeds.append(("the switch of a drive", commands))
 
     def virtual(preset, **how):
-        kept = how.get("drive_folder")
-        if kept is not None and not os.path.realpath(kept).startswith(_inside + "/"):
-            found.append(("the kept drive", str(kept)))
+        folder = how.get("drive_folder")
+        if folder is not None and not os.path.realpath(folder).startswith(_inside + "/"):
+            deeds.append(("the kept drive", str(folder)))
         raise Started
 
     def drive_of(name):
@@ -279,7 +279,7 @@ def stubbed(monkeypatch, found: list):
     yield
 
 
-def one(words: list[str], root: Path, found: list) -> int:
+def one(words: list[str], root: Path, deeds: list) -> int:
     """Carry one command out; what it may not do goes into found. Returns its exit code, or STARTED."""
     code: object = 1
     out, err = io.StringIO(), io.StringIO()
@@ -294,8 +294,8 @@ def one(words: list[str], root: Path, found: list) -> int:
             import traceback
 
             code = 1
-            found.append(("traceback", repr(error)[:200], "".join(traceback.format_exc().splitlines(True)[-4:])))
-    found += seen
+            deeds.append(("traceback", repr(error)[:200], "".join(traceback.format_exc().splitlines(True)[-4:])))
+    deeds += seen
     if code == 1 or "Traceback" in err.getvalue():
-        found.append(("exit code 1", err.getvalue()[-500:]))
+        deeds.append(("exit code 1", err.getvalue()[-500:]))
     return code if isinstance(code, int) else 2

@@ -50,15 +50,18 @@ class Growing:
 
     def _records(self) -> list[tuple[int, bytes]]:
         data = (self._whole / "rig.bin").read_bytes()
-        found = rigrecords.decode(data)
-        rows = [(int(found.kind[i]), found.payload(i), int(found.t_ns[i]) + self._shift_ns) for i in range(len(found))]
+        records = rigrecords.decode(data)
+        rows = [
+            (int(records.kind[i]), records.payload(i), int(records.t_ns[i]) + self._shift_ns)
+            for i in range(len(records))
+        ]
         return [(t_ns, rigbin.encode(kind, payload, t_ns)) for kind, payload, t_ns in rows]
 
     def _timed(self, lines: list[str]) -> list[tuple[int, bytes]]:
         """The lines of out.json that are ours, with their times."""
-        found = [json.loads(line) for line in lines if line.startswith('{"t_ns"')]
-        each = [document | {"t_ns": document["t_ns"] + self._shift_ns} for document in found]
-        return [(document["t_ns"], json.dumps(document).encode() + b"\n") for document in each]
+        documents = [json.loads(line) for line in lines if line.startswith('{"t_ns"')]
+        shifted = [document | {"t_ns": document["t_ns"] + self._shift_ns} for document in documents]
+        return [(document["t_ns"], json.dumps(document).encode() + b"\n") for document in shifted]
 
     def to(self, t_ns: int) -> None:
         """All that had been written by then."""

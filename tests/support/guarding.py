@@ -27,9 +27,9 @@ def tree(tmp_path, monkeypatch):
 def against(tree, name="sda", serial=None) -> dict[str, str]:
     """{check: why} of the refusals; none but a signature may be lifted."""
     drive = next(d for d in all_drives(tree.root) if d.name == name)
-    found = guard.refusals(drive, serial, tree.root)
-    assert all(r.override is None for r in found if r.check != "signature")
-    return {r.check: r.why for r in found}
+    refusals = guard.refusals(drive, serial, tree.root)
+    assert all(r.override is None for r in refusals if r.check != "signature")
+    return {r.check: r.why for r in refusals}
 
 
 def by_hand(name, major, minor, size_bytes) -> Drive:

@@ -33,14 +33,14 @@ def wrong(value, schema: dict, at: str = "$") -> Iterator[str]:
     if value not in schema.get("enum", [value]):
         yield f"{at}: {_short(value)} is none of {schema['enum']}"
     if isinstance(value, list):
-        for i, each in enumerate(value):
-            yield from wrong(each, schema.get("items", {}), f"{at}[{i}]")
+        for i, item in enumerate(value):
+            yield from wrong(item, schema.get("items", {}), f"{at}[{i}]")
     if isinstance(value, dict):
         known, others = schema.get("properties", {}), schema.get("additionalProperties")
         yield from (f"{at}: {name} is missing" for name in schema.get("required", ()) if name not in value)
-        for name, each in value.items():
+        for name, item in value.items():
             if name in known or isinstance(others, dict):
-                yield from wrong(each, known.get(name, others), f"{at}.{name}")
+                yield from wrong(item, known.get(name, others), f"{at}.{name}")
             elif "properties" in schema:
                 yield f"{at}: {name} is in no schema"
 
@@ -61,6 +61,6 @@ def figures(document: dict) -> dict:
 
 def checked(name: str, document):
     """The document, if it is as its schema says."""
-    found = [*wrong(document, schema(name))]
-    assert not found, f"{name}.schema.json: {found[:5]}"
+    errors = [*wrong(document, schema(name))]
+    assert not errors, f"{name}.schema.json: {errors[:5]}"
     return document

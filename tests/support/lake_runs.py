@@ -38,8 +38,8 @@ def edit(run: Path, later_s: int = 0, first_io: bool = False, **drive) -> None:
 
 def lake_of(folder: Path, *runs: Path, lab: str = "berlin") -> read.Lake:
     where = place.open_place(str(folder))
-    for each in runs:
-        write.export(each, where, lab)
+    for run in runs:
+        write.export(run, where, lab)
     return read.look(where)
 
 
@@ -50,8 +50,8 @@ def asked(lake: read.Lake, sql: str) -> list[dict]:
 
 def counts(lake: read.Lake) -> dict[str, int]:
     """Rows of each kind."""
-    each = (f"SELECT '{kind}' AS kind, count(*) AS n FROM \"{kind}\"" for kind in ["run", *lake.files])
-    return {row["kind"]: row["n"] for row in asked(lake, " UNION ALL ".join(each))}
+    selects = (f"SELECT '{kind}' AS kind, count(*) AS n FROM \"{kind}\"" for kind in ["run", *lake.files])
+    return {row["kind"]: row["n"] for row in asked(lake, " UNION ALL ".join(selects))}
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int]]:

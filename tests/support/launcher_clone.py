@@ -151,11 +151,11 @@ esac; done""",
         )
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {
+        variables = {
             key: os.environ[key] for key in ("SSDRIG_TEST_SESSION", "PYTEST_CURRENT_TEST", "HOME") if key in os.environ
         }
         return {
-            **kept,
+            **variables,
             "PATH": str(self.bin),
             "PIP_NO_INDEX": "1",
             "PIP_FIND_LINKS": str(self.wheels),

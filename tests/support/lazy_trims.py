@@ -52,7 +52,7 @@ class Drive:
                 continue
             at = index(self.places, np.arange(int(row["lba"]), int(row["lba"] + row["n"])))
             if row["kind"] == TRIM:
-                self._trim([int(each) for each in at if each >= 0])
+                self._trim([int(block) for block in at if block >= 0])
             elif done or self.chance.random() < 0.5:
                 new = dict.fromkeys(map(int, at), record.ZEROS if row["flags"] & ZEROS else int(row["seq"]))
                 if done and row["flags"] & FUA:
@@ -69,9 +69,9 @@ class Drive:
 
     def _trim(self, at: list[int]) -> None:
         when = self.cuts + int(self.chance.integers(0, LATEST_CUTS + 1))
-        for each in at:
-            self.cache.pop(each, None)
-            self.due[each] = when
+        for block in at:
+            self.cache.pop(block, None)
+            self.due[block] = when
 
     def _write_out(self, contents: dict[int, int]) -> None:
         if contents:
@@ -94,7 +94,7 @@ def rows_of(places: layout.Layout, seed: int, session: int, first_seq: int) -> n
         if command is None:
             drawn[name] = iter(streams.commands(name, places, HELD, seed, session, i))
             command = next(drawn[name])
-        kind, flags, n, first, _ = (int(each) for each in command)
+        kind, flags, n, first, _ = (int(value) for value in command)
         submit_ns = (i + 1) * SUBMIT_NS
         done_ns = submit_ns + DONE_NS if i < COMMANDS - UNDER_WAY else NEVER
         out[i] = (first_seq + i, first, n, kind, flags, 0, submit_ns, done_ns)
@@ -146,8 +146,8 @@ if __name__ == "__main__":
 
     for size in (64 << 20, 2 << 30, 64 << 30):
         for number in range(1, 6):
-            found = campaign(size, int(sys.argv[1]), number)
+            score = campaign(size, int(sys.argv[1]), number)
             print(
-                f"{size >> 20} MiB seed {number}: {found.accused} accused, {found.suspicious} suspicious cuts,", end=" "
+                f"{size >> 20} MiB seed {number}: {score.accused} accused, {score.suspicious} suspicious cuts,", end=" "
             )
-            print(f"{found.collected} blocks collected late, {found.tally.cuts} cuts", flush=True)
+            print(f"{score.collected} blocks collected late, {score.tally.cuts} cuts", flush=True)

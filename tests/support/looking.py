@@ -11,8 +11,8 @@ from ssdrig.drive import program
 def open_below(folder) -> list[str]:
     """Files there that this process has open. What earlier tests left open may be closed at any moment."""
     links = (os.path.join("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd"))
-    found = (os.readlink(link) for link in links if os.path.lexists(link))
-    return [path for path in found if path.startswith(f"{folder}/")]
+    targets = (os.readlink(link) for link in links if os.path.lexists(link))
+    return [path for path in targets if path.startswith(f"{folder}/")]
 
 
 def time_begins_with(there: Path, monkeypatch) -> None:

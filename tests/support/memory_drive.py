@@ -37,14 +37,14 @@ class MemoryDrive:
         kind, first, length = (int(field[slot]) for field in (slots.kind, slots.offset, slots.length))
         self.kinds.append(kind)
         own = slots.data[slot * slots.bytes_each :][: length if kind in (WRITE, BLANK) else 0]
-        here = self.bytes[first : first + length]
-        assert len(here) == length and kind in (WRITE, BLANK, TRIM, FLUSH)
+        part = self.bytes[first : first + length]
+        assert len(part) == length and kind in (WRITE, BLANK, TRIM, FLUSH)
         if kind == WRITE:
             if self.refuses:
                 return -errno.EIO
-            here[:] = 0 if slots.flags[slot] & ZEROS else own
+            part[:] = 0 if slots.flags[slot] & ZEROS else own
         elif kind == TRIM:
-            here[:] = 0
+            part[:] = 0
         elif kind == BLANK:
             hit = [at for at in self.bad if first <= at < first + length]
             for at in hit:
@@ -53,7 +53,7 @@ class MemoryDrive:
                     del self.bad[at]
             if hit:
                 return -errno.EIO
-            own[:] = here
+            own[:] = part
         return 0
 
     def reap(self, ended, timeout_ns, least=1):

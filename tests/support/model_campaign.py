@@ -92,7 +92,7 @@ def campaign(
     fill.fill(link, places, RUN)
     contents = Contents(places, verdict.known(places.base_blocks, fill.SEQ))
     plan = cut_schedule.cuts(seed, cuts, controls, aims, shapes, False)
-    found = Tested([], {}, {}, Tally(), 0)
+    tested = Tested([], {}, {}, Tally(), 0)
     before, next_seq, felt, commands = State(0.0, capacity_bytes=link.size_bytes), 1, False, 0
     for n, cut in enumerate(plan):
         path = folder / "history.bin"
@@ -109,11 +109,11 @@ def campaign(
         next_seq, commands = book.next_seq, commands + len(lived.rows)
         book.close()
         if lived.outcome is not None and cut.shape != GLITCH:
-            found.cut_of[drive.cuts] = cut.number
+            tested.cut_of[drive.cuts] = cut.number
         if lived.outcome is not None and lived.ready_s is None:
             blocks, after = _nothing(), State(None)
-            judged = _judge(cut, lived, blocks, link, held, before, after, found, felt, limit_s)
-            _add(found, cut, judged, blocks)
+            judged = _judge(cut, lived, blocks, link, held, before, after, tested, felt, limit_s)
+            _add(tested, cut, judged, blocks)
             break
         after = State(lived.ready_s if lived.outcome else before.ready_s, capacity_bytes=link.size_bytes)
         all_of_it = contents.is_whole(n, len(plan)) if whole is None else whole(n) or n == len(plan) - 1
@@ -124,19 +124,19 @@ def campaign(
             if cut.control or cut.aim == AGAIN:
                 again = readback.again(link, places, RUN, contents.known.content, blocks)
                 blocks = blocks._replace(seen=record.agreed(blocks.seen, again))
-            judged = _judge(cut, lived, blocks, link, held, before, after, found, felt, limit_s)
-            more = not all_of_it and damage_spreads(len(judged.verdict.failed()), found.tally.broken)
+            judged = _judge(cut, lived, blocks, link, held, before, after, tested, felt, limit_s)
+            more = not all_of_it and damage_spreads(len(judged.verdict.failed()), tested.tally.broken)
             all_of_it = all_of_it or more
         felt = felt or lived.outcome is not None
         before = health.compared(before, after)
-        _add(found, cut, judged, blocks)
+        _add(tested, cut, judged, blocks)
         if judged.harness or "CAPACITY" in judged.record["findings"]:
             break
         if not len(lived.rows) or fill.flushed(link):
             contents.take(lived.rows, blocks, judged.verdict, held, cut.number, all_of_it)
         else:
             contents.take_unjudged([lived.rows], blocks, held, cut.number, all_of_it, settled=False)
-    return found._replace(commands=commands)
+    return tested._replace(commands=commands)
 
 
 def _lived(link: ModelLink, writer: Writer, book: History, cut: cut_schedule.Cut, session_ns: tuple[int, int]) -> Lived:
@@ -166,18 +166,18 @@ def _lived(link: ModelLink, writer: Writer, book: History, cut: cut_schedule.Cut
     return lived
 
 
-def _judge(cut, lived, blocks, link, held, before, after, found: Tested, felt, limit_s) -> judging.Judged:
-    usual_s, last = health.usual_s(found.tally.ready_s), found.tally.last_cut
+def _judge(cut, lived, blocks, link, held, before, after, tested: Tested, felt, limit_s) -> judging.Judged:
+    usual_s, last = health.usual_s(tested.tally.ready_s), tested.tally.last_cut
     none = lambda lba: None
-    how = before, after, usual_s, None, none, found.tally.before(cut.number), limit_s, felt, last
+    how = before, after, usual_s, None, none, tested.tally.before(cut.number), limit_s, felt, last
     return judging.judge(cut, lived, blocks, link.t_ns + 1, held, True, *how)
 
 
-def _add(found: Tested, cut: cut_schedule.Cut, judged: judging.Judged, blocks: verdict.Blocks) -> None:
-    found.tally.add(judged.record)
-    found.sessions.append(judged.record)
+def _add(tested: Tested, cut: cut_schedule.Cut, judged: judging.Judged, blocks: verdict.Blocks) -> None:
+    tested.tally.add(judged.record)
+    tested.sessions.append(judged.record)
     since = verdict.since(blocks, judged.verdict, cut.number)
-    found.accused[cut.number] = {int(blocks.lba[i]): int(since[i]) for i in judged.verdict.failed()}
+    tested.accused[cut.number] = {int(blocks.lba[i]): int(since[i]) for i in judged.verdict.failed()}
 
 
 def _nothing() -> verdict.Blocks:
@@ -197,7 +197,7 @@ class Compared(NamedTuple):
     matched: int
 
 
-def compared(drive: Drive, found: Tested) -> Compared:
+def compared(drive: Drive, tested: Tested) -> Compared:
     """With the drive's truth: each accused block must have been damaged, in the interval that is given."""
     damaged: dict[int, list[float]] = {}  # block -> cuts that damaged it
     for cut, pages in drive.truth.items():
@@ -205,21 +205,21 @@ def compared(drive: Drive, found: Tested) -> Compared:
             damaged.setdefault(page, []).append(cut)
     false = right = wrong = 0
     known: set[tuple[int, float]] = set()
-    for number, blocks in found.accused.items():
+    for number, blocks in tested.accused.items():
         for block, first in blocks.items():
-            did = [each for each in damaged.get(block, []) if _sessions(each, found)[0] <= number]
-            inside = [each for each in did if first <= _sessions(each, found)[1]]
+            did = [fault for fault in damaged.get(block, []) if _sessions(fault, tested)[0] <= number]
+            inside = [fault for fault in did if first <= _sessions(fault, tested)[1]]
             false, right, wrong = false + (not did), right + bool(inside), wrong + bool(did and not inside)
-            known |= {(block, each) for each in inside}
-    shown = {(page, cut) for cut, pages in drive.shown.items() if _sessions(cut, found)[0] < NEVER for page in pages}
+            known |= {(block, fault) for fault in inside}
+    shown = {(page, cut) for cut, pages in drive.shown.items() if _sessions(cut, tested)[0] < NEVER for page in pages}
     bad = {cut for _, cut in shown}
     return Compared(false, right, wrong, len(shown - known), len(bad), len({cut for _, cut in known} & bad))
 
 
-def _sessions(cut: float, found: Tested) -> tuple[int, int]:
+def _sessions(cut: float, tested: Tested) -> tuple[int, int]:
     """The first and the last session in which the damage of a cut, or of the time behind it, may have been done: a
     session reads with its power on, too."""
-    return found.cut_of.get(int(cut), 0 if cut < 1 else NEVER), found.cut_of.get(math.ceil(cut), NEVER)
+    return tested.cut_of.get(int(cut), 0 if cut < 1 else NEVER), tested.cut_of.get(math.ceil(cut), NEVER)
 
 
 class Tried(NamedTuple):
@@ -251,20 +251,20 @@ def tried(fault: str, cuts: int, seed: int, mode: str = "volatile") -> Tried:
     drive = Drive(64 << 20, seed, "" if fault == HONEST else fault, mode, page_bytes=page_bytes)
     how = {"longer": LONGER.get(fault, 1), "shapes": OF_SHAPE.get(fault, SHAPES)}
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        found = campaign(drive, Path(folder), cuts, seed, 16 << 20, cuts // 20, **how)
-        error, failing = found.tally.outcome(Path(folder)), found.tally.failing
-    names = sorted({name for each in found.sessions for name in each["findings"]})
+        tested = campaign(drive, Path(folder), cuts, seed, 16 << 20, cuts // 20, **how)
+        error, failing = tested.tally.outcome(Path(folder)), tested.tally.failing
+    names = sorted({name for session in tested.sessions for name in session["findings"]})
     return Tried(
         fault,
         seed,
         mode,
         drive.exercised,
         len(drive.events),
-        compared(drive, found),
+        compared(drive, tested),
         (failing.least, failing.most),
-        found.tally.suspicious,
-        found.tally.cuts,
-        found.commands,
+        tested.tally.suspicious,
+        tested.tally.cuts,
+        tested.commands,
         error.exit_code if error else 0,
         tuple(names),
     )

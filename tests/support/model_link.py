@@ -104,18 +104,18 @@ class ModelLink:
     def _answer(self, slot: int, command: Command) -> None:
         slots, status = self.slots, 0
         if command.op == faulty_drive.READ:
-            found = self.drive.read(command.offset, command.length)
-            if isinstance(found, int):
-                status = found
+            content = self.drive.read(command.offset, command.length)
+            if isinstance(content, int):
+                status = content
             else:
                 begin = slot * slots.bytes_each
-                slots.data[begin : begin + len(found)] = np.frombuffer(found, np.uint8)
+                slots.data[begin : begin + len(content)] = np.frombuffer(content, np.uint8)
         slots.status[slot] = -(self.drive.end(command) or status)
 
     def _cut(self) -> None:
         self.t_ns, self.cut_at_ns, self.gone = max(self.t_ns, self.cut_at_ns), NONE_NS, "the power has gone"
         lost, self._answers = [slot for _, _, slot, _ in self._answers], []
-        for _, slot, command in sorted(self._seen, key=lambda each: each[:2]):
+        for _, slot, command in sorted(self._seen, key=lambda entry: entry[:2]):
             if command is not None:
                 self._answer(slot, command)
         self._seen = [(seen_ns, slot, None) for seen_ns, slot, _ in self._seen]

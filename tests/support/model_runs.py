@@ -35,9 +35,9 @@ class ModelRun(Run):
         self.truth: dict[tuple[str, int | None], Truth] = {}
 
     def smart(self, reason: str) -> None:
-        said = self.model.ledger()
+        ledger = self.model.ledger()
         self.t_ns += SETTLE_NS
-        self.poll(reason, OLD_BYTES + said["host_write_bytes"], OLD_BYTES + said["nand_write_bytes"])
+        self.poll(reason, OLD_BYTES + ledger["host_write_bytes"], OLD_BYTES + ledger["nand_write_bytes"])
 
     def carried_out(self, keys, seconds: int) -> tuple[Put, Truth]:
         """A closed loop of so many seconds, all of the drive."""

@@ -73,7 +73,9 @@ class Server:
             if self.listen_at_ns is not None and now_ns >= self.listen_at_ns:
                 self._listen()
             self._answer(now_ns)
-            waits_ns = [each - now_ns for each in [self.due[0][0] if self.due else None, self.listen_at_ns] if each]
+            waits_ns = [
+                due_ns - now_ns for due_ns in [self.due[0][0] if self.due else None, self.listen_at_ns] if due_ns
+            ]
             for key, mask in self.select.select(max(0, min(waits_ns, default=10**9)) / 1e9):
                 if key.data == "wake":
                     for number in wake.recv(64):
@@ -104,7 +106,7 @@ class Server:
     def _on(self) -> None:
         self._tell()
         if self.wheel:
-            menu = [each for each in FAULTS if each not in OF_DRIVE and each not in WITHOUT_CUT]
+            menu = [fault for fault in FAULTS if fault not in OF_DRIVE and fault not in WITHOUT_CUT]
             turn, rest = divmod(self.drive.cuts, 2)
             self.drive.fault = "" if rest else menu[turn % len(menu)]
         ready_s = self.drive.power_on()
@@ -112,7 +114,7 @@ class Server:
 
     def _tell(self) -> None:
         drive = self.drive
-        said = {
+        state = {
             "cuts": drive.cuts,
             "truth": {cut: sorted(pages) for cut, pages in drive.truth.items()},
             "shown": {cut: sorted(pages) for cut, pages in drive.shown.items()},
@@ -120,7 +122,7 @@ class Server:
             "faults": self.faults,
         }
         partial = self.truth.with_suffix(".new")
-        partial.write_text(json.dumps(said))
+        partial.write_text(json.dumps(state))
         partial.replace(self.truth)
 
     # ---- links
@@ -239,17 +241,17 @@ class Server:
             _, _, link, cookie, command = heapq.heappop(self.due)
             if link.sock.fileno() not in self.links:
                 continue
-            found = self.drive.read(command.offset, command.length) if command.op == READ else b""
-            status = self.drive.end(command) or (found if isinstance(found, int) else 0)
+            content = self.drive.read(command.offset, command.length) if command.op == READ else b""
+            status = self.drive.end(command) or (content if isinstance(content, int) else 0)
             link.outbox += struct.pack(">IIQ", SIMPLE_REPLY, status, cookie)
-            link.outbox += found if isinstance(found, bytes) else b""
+            link.outbox += content if isinstance(content, bytes) else b""
             self._send(link)
 
 
 def _taken(link: Connection, form: str) -> tuple:
-    found = struct.unpack_from(form, link.inbox)
+    fields = struct.unpack_from(form, link.inbox)
     del link.inbox[: struct.calcsize(form)]
-    return found
+    return fields
 
 
 def main(path: str, truth: str, size: str, seed: str, fault: str, mode: str) -> None:

@@ -23,7 +23,7 @@ def decoded(packed, mean=None):
 
 def written(packed):
     """Whole numbers out of a row of bits, the slow way."""
-    octets, found, at = base64.b64decode(packed["b"]), [], 0
+    octets, values, at = base64.b64decode(packed["b"]), [], 0
     bits = "".join(f"{octet:08b}"[::-1] for octet in octets)
 
     def take(width):
@@ -31,8 +31,8 @@ def written(packed):
         at += width
         return int(bits[at - width : at][::-1] or "0", 2)
 
-    while len(found) < packed["n"]:
+    while len(values) < packed["n"]:
         width, least = take(6), take(packed["bits"])
-        found += [least + take(width) for _ in range(min(64, packed["n"] - len(found)))]
+        values += [least + take(width) for _ in range(min(64, packed["n"] - len(values)))]
     assert len(bits) - at < 8
-    return np.array(found, np.int64)
+    return np.array(values, np.int64)

@@ -77,10 +77,10 @@ def placed(chromium, width: int, paper: bool = False) -> None:
 
 def misfits(chromium, width: int, paper: bool = False) -> list[str]:
     """What is cut off, lies on another, or makes the page wider."""
-    found = chromium.js(CUT) + chromium.js(f"{OVERLAP} ? ['values lie on each other'] : []")
+    misfits_ = chromium.js(CUT) + chromium.js(f"{OVERLAP} ? ['values lie on each other'] : []")
     if chromium.js("document.documentElement.scrollWidth") > width:
-        found.append("it scrolls sideways")
-    return found + (chromium.js(OFF_SHEET) if paper else [])
+        misfits_.append("it scrolls sideways")
+    return misfits_ + (chromium.js(OFF_SHEET) if paper else [])
 
 
 def folded(chromium) -> list[str]:

@@ -43,8 +43,8 @@ class Plot:
         (self.x_title,) = re.findall(r'class="mid soft">([^<]*)</text><text class="mid soft" transform', svg)
         (self.y_title,) = re.findall(r'rotate\(-90\)">([^<]*)<', svg)
         self.x_title, self.y_title = html.unescape(self.x_title), html.unescape(self.y_title)
-        found = re.findall(r'transform="translate\(([\d.]+) ([\d.]+)\) scale[^>]*><title>([^<]*)<', svg)
-        self.marks = [Mark(html.unescape(words), float(x), float(y)) for x, y, words in found]
+        ticks = re.findall(r'transform="translate\(([\d.]+) ([\d.]+)\) scale[^>]*><title>([^<]*)<', svg)
+        self.marks = [Mark(html.unescape(words), float(x), float(y)) for x, y, words in ticks]
         self.lines = [_points(d) for d in re.findall(r'<path class="line[^"]*"[^>]* d="([^"]*)"', svg)]
         self.dots = [_points(d) for d in re.findall(r'<path class="dots[^"]*"[^>]* d="([^"]*)"', svg)]
 
@@ -88,14 +88,14 @@ class Panel(NamedTuple):
 
 
 def panels(page: str) -> list[Panel]:
-    found = []
+    panels_ = []
     for figure in re.findall(r"<figure.*?</figure>", page, re.DOTALL):
         title, soft = re.search(r"<figcaption><b>(.*?)</b>(.*?)</figcaption>", figure).groups()
         tables = [_cells(table) for table in re.findall(r"<table.*?</table>", figure)]
         plots = [Plot(svg) for svg in re.findall(r"<svg.*?</svg>", figure)]
         legend = [text(entry)[2:] for entry in re.findall(r"<li>(.*?)</li>", figure)]
-        found.append(Panel(text(title), text(soft), plots, tables, legend))
-    return found
+        panels_.append(Panel(text(title), text(soft), plots, tables, legend))
+    return panels_
 
 
 def _cells(table: str) -> list[list[str]]:
@@ -108,8 +108,8 @@ def bars(page: str) -> dict[str, dict[str, str]]:
     out: dict[str, dict[str, str]] = {}
     for card in re.findall(r'<div class="card"><h3>.*?(?=<div class="card">|<section|</section|$)', page, re.DOTALL):
         heading = text(re.search("<h3>(.*?)</h3>", card)[1])
-        found = re.findall(r'class="head"><span>(.*?)</span><span class="value">(.*?)</span>', card)
-        without = [(name, re.sub('<small class="error">.*?</small>', "", words)) for name, words in found]
+        bars_ = re.findall(r'class="head"><span>(.*?)</span><span class="value">(.*?)</span>', card)
+        without = [(name, re.sub('<small class="error">.*?</small>', "", words)) for name, words in bars_]
         out.setdefault(heading, {}).update({text(name): text(words) for name, words in without})
         if big := re.search(r'<p class="big">(.*?) <span', card):
             out[heading] = {"": text(big[1])}
@@ -119,8 +119,8 @@ def bars(page: str) -> dict[str, dict[str, str]]:
 def marks_lie_right(plot: Plot, log: bool = False) -> None:
     """Every mark is drawn at the height of the number in its words, the last one."""
     for mark in plot.marks:
-        said = value(re.search(r" ([\d\u202f.]+)\D*$", mark.words)[1])
+        value_ = value(re.search(r" ([\d\u202f.]+)\D*$", mark.words)[1])
         at = plot.y(mark.y_px, log)
         room = plot.y_of_px(log)
-        off = abs(math.log(at / said)) if log else abs(at - said)
-        assert off <= room + DIGITS * (1 if log else said), (plot.svg[:120], mark, at)
+        off = abs(math.log(at / value_)) if log else abs(at - value_)
+        assert off <= room + DIGITS * (1 if log else value_), (plot.svg[:120], mark, at)

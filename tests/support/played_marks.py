@@ -183,9 +183,9 @@ def scene(seed: int) -> Scene:
     return Scene(made, [first, last], clock, drift_ppm, rate, quiet)
 
 
-def errors_ns(found: sync.Match, clock: Clock, host_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def errors_ns(match: sync.Match, clock: Clock, host_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(error, bound) at these host times, of what the found clock makes of the instrument's."""
-    own_ns, knots = clock.own(host_ns), np.array(found.knots, np.int64)
+    own_ns, knots = clock.own(host_ns), np.array(match.knots, np.int64)
     base, offset = knots[0, 0], knots[:, 1] - knots[:, 0]
     since, at = (own_ns - base).astype(float), (knots[:, 0] - base).astype(float)
     moved = np.interp(since, at, (offset - offset[0]).astype(float))
@@ -200,17 +200,17 @@ def main(many: int) -> int:
         case = scene(seed)
         quiet += case.quiet
         try:
-            found = sync.find(case.recording, case.marks)
+            match = sync.find(case.recording, case.marks)
         except UsageError as error:
             refused.append((seed, round(case.rate), error.seen))
             continue
-        error_ns, bound_ns = errors_ns(found, case.clock, case.host_ns())
-        off = abs(found.drift_ppm - case.drift_ppm) > found.drift_error_ppm
+        error_ns, bound_ns = errors_ns(match, case.clock, case.host_ns())
+        off = abs(match.drift_ppm - case.drift_ppm) > match.drift_error_ppm
         if (np.abs(error_ns) > bound_ns).any() or off:
             outside.append((seed, round(case.rate), float(np.abs(error_ns / bound_ns).max())))
-        if case.quiet and found.bound_ns > 5e6:
-            wide.append((seed, round(case.rate), found.bound_ns / 1e6))
-        by_rate.setdefault(int(np.log10(case.rate) * 2), []).append(found.bound_ns / 1e6)
+        if case.quiet and match.bound_ns > 5e6:
+            wide.append((seed, round(case.rate), match.bound_ns / 1e6))
+        by_rate.setdefault(int(np.log10(case.rate) * 2), []).append(match.bound_ns / 1e6)
     print(
         f"{many} recordings: {len(outside)} outside of their bound {outside[:9]}, {len(refused)} refused {refused[:9]}"
     )

@@ -21,9 +21,9 @@ DIGITS = 0.0052  # three digits
 class Case:
     """One [[show]] of a plan's page beside what was put into the run."""
 
-    def __init__(self, w, found, show):
-        self.w, self.found, self.show = w, found, show
-        self.html = page.html_of(show["view"])(context.Context([found], ["run"], show))
+    def __init__(self, w, table_, show):
+        self.w, self.table_, self.show = w, table_, show
+        self.html = page.html_of(show["view"])(context.Context([table_], ["run"], show))
         self.panels = page_reader.panels(self.html)
         self.words = shows.listed(show.get("value"))
         self.paths = shows.listed(show.get("of"))
@@ -134,7 +134,7 @@ def lines(case: Case) -> int:
 
 
 def steady(case: Case) -> int:
-    verdicts = [each for path in case.paths for each in case.found.verdicts if each.path == path]
+    verdicts = [verdict for path in case.paths for verdict in case.table_.verdicts if verdict.path == path]
     assert len(case.panels) == len(verdicts) > 0
     for one, panel in zip(verdicts, case.panels, strict=True):
         of = [label for label in case.w.acts if set(one.words.split()[1:]) <= set(label.split()[1:])]
@@ -149,15 +149,15 @@ def steady(case: Case) -> int:
             values = [figure(put, word) for (label_of, _), put in case.w.put.items() if label_of == label]
         wanted = pts_runs.rule(values)
         (plot,), ((_, *_), *_) = panel.plots, panel.tables
-        said = {row[0]: row for row in panel.tables[0]}
-        scale = 1000 if " ms" in said["Average"][1] else 1
-        assert scale * value(said["Average"][1].split(" ")[0]) == pytest.approx(wanted["average"], rel=DIGITS)
-        assert value(said["Data excursion"][1].split(" ")[0]) == pytest.approx(wanted["range"], abs=0.051)
-        assert value(said["Slope excursion"][1].split(" ")[0]) == pytest.approx(wanted["slope"], abs=0.051)
-        base, sign, m = re.match(r"(.+) ([+−]) (.+) × n", said["Line"][1]).groups()
+        rows_ = {row[0]: row for row in panel.tables[0]}
+        scale = 1000 if " ms" in rows_["Average"][1] else 1
+        assert scale * value(rows_["Average"][1].split(" ")[0]) == pytest.approx(wanted["average"], rel=DIGITS)
+        assert value(rows_["Data excursion"][1].split(" ")[0]) == pytest.approx(wanted["range"], abs=0.051)
+        assert value(rows_["Slope excursion"][1].split(" ")[0]) == pytest.approx(wanted["slope"], abs=0.051)
+        base, sign, m = re.match(r"(.+) ([+−]) (.+) × n", rows_["Line"][1]).groups()
         assert scale * value(base) == pytest.approx(wanted["b"], rel=DIGITS)
         assert scale * value(m) * (1 if sign == "+" else -1) == pytest.approx(wanted["m"], rel=DIGITS)
-        assert said["Steady state"][1] == "yes" and wanted["range"] <= 20 and wanted["slope"] <= 10
+        assert rows_["Steady state"][1] == "yes" and wanted["range"] <= 20 and wanted["slope"] <= 10
         page_reader.marks_lie_right(plot)
         levels = [plot.y(line[0][1]) for line in plot.lines[:3]]
         ends = [plot.y(y) for _, y in plot.lines[3]]
@@ -174,8 +174,8 @@ def steady(case: Case) -> int:
 def bars(case: Case) -> int:
     seen = 0
     cards = list(page_reader.bars(case.html).items())
-    for word, (heading, found) in zip(case.words, cards, strict=True):
-        for name, cell in found.items():
+    for word, (heading, cells) in zip(case.words, cards, strict=True):
+        for name, cell in cells.items():
             path, *points = name.split(", ")
             where = dict(map(_point, points))
             (label,) = case.labels(path, where)
@@ -194,7 +194,7 @@ def _point(words: str) -> tuple[str, str]:
 
 def by_second(put, word: str) -> list[float]:
     counts = [a + b for a, b in zip(put.reads, put.writes, strict=True)]
-    each = {
+    by_word = {
         "iops": counts,
         "MB/s": [n * put.block / 1e6 for n in counts],
         "W": put.watts,
@@ -202,7 +202,7 @@ def by_second(put, word: str) -> list[float]:
         "lat_mean": [put.write_ns / 1000 if n else float("nan") for n in counts],
         "lat_max": [put.write_ns / 1000 if n else float("nan") for n in counts],
     }
-    return each[word]
+    return by_word[word]
 
 
 def series(case: Case) -> int:
@@ -295,9 +295,9 @@ def recovery(case: Case) -> int:
     assert value(re.search(r"([\d.]+) MB/s", most)[1]) == pytest.approx(wanted, rel=DIGITS), "of all, less than an hour"
     seconds = (sum(put.writes) / put.seconds, 0.9 * sum(put.writes) / put.seconds)
     (later,) = case.puts("after")
-    for limit, said in zip(seconds, (after, at), strict=True):
+    for limit, value_ in zip(seconds, (after, at), strict=True):
         first = next(i for i, count in enumerate(later.writes) if count >= limit) + 1
-        assert said == f"after {clock(first)}"
+        assert value_ == f"after {clock(first)}"
     return 2
 
 
@@ -335,10 +335,10 @@ def histogram(case: Case) -> int:
         for words, one_in in (("99 %", 100), ("99.9 %", 1000), ("99.99 %", 10_000), ("99.999 %", 100_000)):
             wanted[words] = pts_runs.percentile_us(put.hist, one_in)
         for words, us in wanted.items():
-            found = [
+            bins = [
                 value(one.split(": ")[1].removesuffix(" ms")) for one in panel.legend if one.startswith(f"{words}: ")
             ]
-            assert found == ([] if us is None else [pytest.approx(us / 1e3, rel=0.02)]), (label, words)
+            assert bins == ([] if us is None else [pytest.approx(us / 1e3, rel=0.02)]), (label, words)
             n += us is not None
         ups = [plot_of for plot_of in panel.plots[0].lines if len(plot_of) == 2 and plot_of[0][0] == plot_of[1][0]]
         assert len(ups) == n >= 4
@@ -382,8 +382,8 @@ def by_formula(case: Case) -> int:
     case.show = case.show | ({"window": "last"} if "@" in case.show["formula"] else {})
     paths = re.findall(r"([a-z0-9-]+)(?:@last)?\.", case.show["formula"])
     after, before = (case.number(path, word) for path, word in zip(paths, words, strict=True))
-    found, _, error = figure.partition(" ± ")
-    assert value(found) == pytest.approx(100 * after / before, rel=DIGITS, abs=value(error) / 10 if error else 0)
+    figure_, _, error = figure.partition(" ± ")
+    assert value(figure_) == pytest.approx(100 * after / before, rel=DIGITS, abs=value(error) / 10 if error else 0)
     return 1
 
 

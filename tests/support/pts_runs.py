@@ -148,8 +148,8 @@ def _between(w: Run, number: int) -> None:
 def watched(w: Run, label: str, counts: list[int], record: int, spaced: int, watts=None, written: bool = False) -> None:
     """A load that a rule watches: the records of it, and the verdict on the last five."""
     w.does(label, steady_load(counts, watts or 2.5, w.acts[label].keys))
-    found = [sum(counts[at : at + record]) / record for at in range(0, len(counts) - record + 1, spaced)]
-    verdict = steady.verdict(found[-5:])
+    means = [sum(counts[at : at + record]) / record for at in range(0, len(counts) - record + 1, spaced)]
+    verdict = steady.verdict(means[-5:])
     w.event("steady", step=w.acts[label].path, ended_by="steady" if verdict["passed"] else "time", **verdict)
 
 

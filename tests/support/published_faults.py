@@ -36,41 +36,41 @@ def damage(
 ) -> dict[int, bytes]:
     """The pages that one of OF_CUT changes at a cut, with what they show then. `durable`: written in this session, and
     owed; `open_`: with a write under way; `cold`: written before, not in this session."""
-    rng, page_of, found = drive.wrong, drive._page, {}
+    rng, page_of, pages = drive.wrong, drive._page, {}
     older = lambda page: next((data for other, data in drive.older if other == page), None)
     last = drive.size // drive.page_bytes - 1
     one = rng.choice(durable) if durable else None
     if drive.fault == "paired_page" and open_ and one is not None:
-        found[one] = _worn(drive, page_of(one), 20)
+        pages[one] = _worn(drive, page_of(one), 20)
     elif drive.fault == "shorn" and one is not None:
         at = SHORN * drive.page_bytes // 8
-        found[one] = page_of(one)[:at] + drive.base[one][at:]
+        pages[one] = page_of(one)[:at] + drive.base[one][at:]
     elif drive.fault == "unit_rollback":
         beside = [page ^ 1 for page in durable if page ^ 1 not in touched and older(page ^ 1)]
-        found |= {page: older(page) for page in beside[:2]}
+        pages |= {page: older(page) for page in beside[:2]}
     elif drive.fault == "map_page_lost" and one is not None:
         first = one // MAP_PAGES * MAP_PAGES
-        found |= {page: bytes(drive.page_bytes) for page in range(first, min(first + MAP_PAGES, last)) if page_of(page)}
+        pages |= {page: bytes(drive.page_bytes) for page in range(first, min(first + MAP_PAGES, last)) if page_of(page)}
     elif drive.fault == "gc_erased":
-        found |= dict.fromkeys(rng.sample(cold, min(4, len(cold))), ERASED * drive.page_bytes)
+        pages |= dict.fromkeys(rng.sample(cold, min(4, len(cold))), ERASED * drive.page_bytes)
     elif drive.fault == "map_second_cycle":  # the map was rebuilt in memory only
-        found |= {page: data for page, data in drive.journal.items() if page not in touched}
+        pages |= {page: data for page, data in drive.journal.items() if page not in touched}
         drive.journal = {page: drive.base[page] for page in rng.sample(durable, min(4, len(durable)))}
     elif drive.fault == "dram_bit":
         for page in rng.sample(durable, min(3, len(durable))):
             data = bytearray(page_of(page))
             data[DRAM_BYTE % drive.page_bytes] &= ~(1 << DRAM_BIT)
-            found[page] = bytes(data)
+            pages[page] = bytes(data)
     elif drive.fault == "weak_program":
         for page in open_[:4]:
             drive.twice[page] = _worn(drive, page_of(page), 40)
     elif drive.fault == "weak_erase":  # what an earlier cut left half erased is written again, and does not hold
         spoilt = {page for page in drive.spoilt if page in touched and page in durable}
-        found |= {page: _worn(drive, page_of(page), 60) for page in spoilt}
+        pages |= {page: _worn(drive, page_of(page), 60) for page in spoilt}
         drive.spoilt = (drive.spoilt - spoilt) | set(rng.sample(sorted(touched), min(40, len(touched))))
     elif drive.fault == "third_unreadable" and drive.cuts == 8:
         return dict.fromkeys((page for page in range(last) if page % 3 == 0 and page_of(page).strip(b"\0")), b"")
-    return found
+    return pages
 
 
 def of_drive(drive: "Drive") -> set[int]:
@@ -96,9 +96,9 @@ def disturb(drive: "Drive", page: int) -> None:
 def survivor(drive: "Drive", page: int) -> bytes | None:
     """What one of ALLOWED leaves of a page; None: any legal version."""
     of = drive.versions(page, "owed")
-    if drive.fault == "trims_back" and any(each.data is None for each in of):
-        return next((each.data for each in of if each.data is not None), drive.base[page])
-    of = [each for each in of if each.data is not None]
+    if drive.fault == "trims_back" and any(version.data is None for version in of):
+        return next((version.data for version in of if version.data is not None), drive.base[page])
+    of = [version for version in of if version.data is not None]
     if not of or drive.fault not in ALLOWED:
         return None
     if drive.fault == "recent_lost" and drive.t_ns - drive.flushed_at_ns < RECENT_NS or drive.fault == "newest_lost":

@@ -44,9 +44,9 @@ class Clock:
 
 
 def sender(run, url, **more):
-    said = []
-    s = influx.Sender(run, influx.target(url, {}), now=Clock(), say=said.append, **more)
-    s.said = said
+    lines = []
+    s = influx.Sender(run, influx.target(url, {}), now=Clock(), say=lines.append, **more)
+    s.lines = lines
     return s
 
 
@@ -59,7 +59,7 @@ def drain(s, tries=200):
                 return waits
             waits.append(s.wait_s())
             s.now.t += s.wait_s()
-    raise AssertionError(f"{s.pending()} pending after {tries} tries: {s.said}")
+    raise AssertionError(f"{s.pending()} pending after {tries} tries: {s.lines}")
 
 
 PUSHER = """

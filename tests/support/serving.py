@@ -86,8 +86,8 @@ def forked(folder, *words) -> subprocess.CompletedProcess:
     with open(folder / "err", "wb") as err:
         process = Forked(list(words), err)
     with process.stdout:
-        said = process.stdout.read().decode()
-    return subprocess.CompletedProcess(words, process.wait(START_S), said, (folder / "err").read_text())
+        output = process.stdout.read().decode()
+    return subprocess.CompletedProcess(words, process.wait(START_S), output, (folder / "err").read_text())
 
 
 def refused(*words) -> SsdrigError:

@@ -153,11 +153,11 @@ class Line:
     def until(self, done, seconds: float = PATIENCE_S):
         """Read until done() is true, and return what it said; pytest.fail after the time."""
         end = time.monotonic() + seconds
-        while not (said := done()):
+        while not (result := done()):
             if time.monotonic() > end:
                 pytest.fail(f"not seen within {seconds} s; frames: {[(chr(k), s) for k, s, _ in self.frames[-20:]]}")
             self.read_some()
-        return said
+        return result
 
     def read_some(self) -> None:
         """Wait a moment for something to come, and take it."""
@@ -232,8 +232,8 @@ def changed_firmware(folder: Path, file: str, **constants: int) -> dict:
     shutil.copytree(ROOT / "firmware", flash)
     text = (flash / file).read_text()
     for name, value in constants.items():
-        text, found = re.subn(rf"(?m)^{name} = \S+", f"{name} = {value}", text)
-        assert found == 1, name
+        text, count = re.subn(rf"(?m)^{name} = \S+", f"{name} = {value}", text)
+        assert count == 1, name
     (flash / file).write_text(text)
     return {"flash": str(flash)}
 

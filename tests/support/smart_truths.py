@@ -51,7 +51,7 @@ def nvme(**log) -> dict:
     return counters.snapshot({"smartctl": smartctl | {"power_on_time": {"hours": health["power_on_hours"]}}})
 
 
-def said(got: dict, *parts: str) -> bool:
+def is_unknown(got: dict, *parts: str) -> bool:
     """Whether one line of `unknown` holds all parts."""
     return any(all(part in words for part in parts) for words in got["unknown"])
 

@@ -65,8 +65,8 @@ class Pulse:
     def let_go(self, gate):
         self.board.did.append(("let go", gate))
 
-    def stop(self, kept=()):
-        self.board.did.append(("stop", *kept))
+    def stop(self, open_rails=()):
+        self.board.did.append(("stop", *open_rails))
 
 
 class Sampler:
@@ -194,7 +194,7 @@ class Board:
         switch.turn()
         return switch
 
-    def said(self):
+    def report(self):
         """The only report since the last call."""
         (about,) = [what[1] for what in self.taken() if what[0] == "said"]
         return about

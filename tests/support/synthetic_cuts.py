@@ -73,13 +73,13 @@ class Model:
         rows, rng = session.rows, self.rng
         age_ms = (session.cut_ns - rows["done_ns"].astype(float)) / MS
         out = (rows["done_ns"] != NEVER) & (age_ms > rng.uniform(0.2, 1, len(rows)) * CACHE_MS)
-        kept = verdict.durable(session, HELD) | (out & (rows["kind"] == WRITE))
-        kept |= (rows["kind"] == WRITE) & (rows["done_ns"] == NEVER) & (rng.random(len(rows)) < 0.5)
+        survives = verdict.durable(session, HELD) | (out & (rows["kind"] == WRITE))
+        survives |= (rows["kind"] == WRITE) & (rows["done_ns"] == NEVER) & (rng.random(len(rows)) < 0.5)
         if rng.random() < self.lies:
-            kept &= ~((rows["flags"] == 0) & (age_ms < 8))
+            survives &= ~((rows["flags"] == 0) & (age_ms < 8))
         seen = self.base.copy()
-        kept &= rows["kind"] == WRITE
-        np.maximum.at(seen, rows["lba"][kept].astype(np.int64), rows["seq"][kept].astype(np.int64))
+        survives &= rows["kind"] == WRITE
+        np.maximum.at(seen, rows["lba"][survives].astype(np.int64), rows["seq"][survives].astype(np.int64))
         lba = np.arange(BLOCKS)
         blocks = verdict.Blocks(lba, self.base.copy(), seen, np.zeros(BLOCKS, bool))
         self.base = verdict.next_base(blocks)
@@ -95,8 +95,8 @@ def write(runs: Path, cuts: int = 40, lies: float = 0.0, seed: int = 1, name: st
     begun = {"run": RUN, "seed": seed, "cuts": cuts, "sessions": cuts, "aims": {"random": 1}, "shapes": {"crowbar": 1}}
     writer.event("powerloss.begin", step="cuts", promise=HELD._asdict(), cannot=["TRIM is not supported"], **begun)
     for number in range(1, cuts + 1):
-        said = _session(writer, model, rng, number, cuts)
-        writer.event("session.judged", step="cuts", **said)
+        session_ = _session(writer, model, rng, number, cuts)
+        writer.event("session.judged", step="cuts", **session_)
     _poll(writer, 94)
     writer.event("powerloss.end", step="cuts", stop=None)
     writer.event("step.end", step="cuts", ok=True)
@@ -122,20 +122,20 @@ def _session(writer, model: Model, rng, number: int, cuts: int) -> dict:
     cut_ns = writer.t_ns
     flush_us = float(rng.uniform(-300, 2000)) if aim.startswith("flush") else None
     session, blocks = model.session(cut_ns, flush_us=max(flush_us, 0) if flush_us is not None else None)
-    found = verdict.judge(session, blocks, HELD)
+    ruling = verdict.judge(session, blocks, HELD)
     writer._power(0.0)
     writer.t_ns += 700 * MS
     writer._power(1.0 + 0.2 * (shape == "crowbar"))
     ready_s = round(0.3 + float(rng.gamma(4, 0.05)) + (2.5 if number == 7 else 0), 3)
     writer.t_ns += round(ready_s * 1e9)
-    names = {NAMES[n]: int(k) for n, k in enumerate(np.bincount(found.finding)) if n and k}
-    failed = bool(len(found.failed()))
+    names = {NAMES[n]: int(k) for n, k in enumerate(np.bincount(ruling.finding)) if n and k}
+    failed = bool(len(ruling.failed()))
     rows, counted = session.rows, verdict.counts(session)
     durable = verdict.durable(session, HELD)
     flushes = rows[(rows["kind"] == FLUSH) & (rows["submit_ns"] < cut_ns)]
     last = flushes[-1] if len(flushes) else None
     free = counted & (rows["kind"] == WRITE) & ~durable
-    said = {
+    record_ = {
         "cut": number,
         "aim": aim if control is None else "random",
         "shape": shape if control != "no-cut" else None,
@@ -155,13 +155,13 @@ def _session(writer, model: Model, rng, number: int, cuts: int) -> dict:
         "unflushed_bytes": int(free.sum()) * 4096,
         "written_bytes": int(rows["n"].sum()) * 4096,
         "blocks_read": len(blocks.lba),
-        "exposed": exposure.of(session, blocks, HELD, found) if judged and not control else None,
+        "exposed": exposure.of(session, blocks, HELD, ruling) if judged and not control else None,
         "findings": names if judged else {},
         "failed": failed and judged,
         "interval": [number] * 3 if failed and judged else None,
         "whole": True,
         "suspicion": False,
-        "lost_volatile": len(found.lost_volatile) if judged else None,
+        "lost_volatile": len(ruling.lost_volatile) if judged else None,
         "judged": judged,
         "why_not": "" if judged else "rail 0 was not seen below 3750 mV, but at 4310 mV",
         "unsafe_shutdowns": int(control is None),
@@ -173,19 +173,19 @@ def _session(writer, model: Model, rng, number: int, cuts: int) -> dict:
     folder = writer.path / "powerloss" / f"{number:04}"
     folder.mkdir(parents=True)
     files = {"history.bin.z": zlib.compress(rows[-64:].tobytes(), 1), "waveform.npz": _waveform(shape, cut_ns, rng)}
-    seen = {**blocks._asdict(), "finding": found.finding, "trimmed_after": found.trimmed}
+    seen = {**blocks._asdict(), "finding": ruling.finding, "trimmed_after": ruling.trimmed}
     files["seen.npz"] = sessions._npz(**seen)
     block = bytearray(4096)
     record.fill(np.frombuffer(block, np.uint8), 7, 1, 0)
-    proofs = [proof(session, blocks, HELD, found, int(i), bytes(block)) for i in found.failed()[:4]]
+    proofs = [proof(session, blocks, HELD, ruling, int(i), bytes(block)) for i in ruling.failed()[:4]]
     if proofs and judged:
         files["proofs.json"] = json.dumps(proofs).encode()
     for name, data in files.items():
         (folder / name).write_bytes(data)
-    shown = {"run": RUN, "record": said, "promise": HELD._asdict(), "report": None, "sums": sessions.sums(files)}
-    shown["picture"] = picture.of_cut(session, blocks, HELD, found)
+    shown = {"run": RUN, "record": record_, "promise": HELD._asdict(), "report": None, "sums": sessions.sums(files)}
+    shown["picture"] = picture.of_cut(session, blocks, HELD, ruling)
     (folder / "verdict.json").write_bytes(sessions.sealed(shown))
-    return said
+    return record_
 
 
 def _waveform(shape: str, cut_ns: int, rng) -> bytes:

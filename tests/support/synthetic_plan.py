@@ -42,14 +42,14 @@ class Writer:
         self.events = [(run.T_RUN_NS, "run.start", {"pid": 1}), (run.T_RUN_NS, "clock.anchor", {"utc_ns": utc_ns})]
         self.watts = [(-1000.0, 0.5)]
         self.polls = 0
-        said = {"name": "demo", "variant": variant, "scaled": variant == "quick", "params": params or {}}
+        plan = {"name": "demo", "variant": variant, "scaled": variant == "quick", "params": params or {}}
         header = {
             "schema": 1,
             "run": name,
             "ssdrig": "0.1.0",
             "simulated": True,
             "started": {"t_ns": run.T_RUN_NS, "utc_ns": utc_ns},
-            "plan": said | {"text": text, "acts": []},
+            "plan": plan | {"text": text, "acts": []},
             "method": {"name": "demo", "seed": 1, "tested_bytes": None, "op_percent": None},
             "drive": DRIVE | {"time_dilation": dilation},
             "rig": {"port": "synthetic", "simulated": True},

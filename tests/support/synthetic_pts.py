@@ -54,7 +54,7 @@ def steady_load(total, watts, keys, seconds: int = 2, hist=None, cpu: float = 0.
         assert share == 0
         mean = in_flight * 1e9 * len(total) / sum(total)
         hist = hist or {round(mean): sum(total)}
-        return Put([0] * len(total), list(total), 0.0, mean, _each(watts, total), _block(keys), cpu, hist)
+        return Put([0] * len(total), list(total), 0.0, mean, _by_second(watts, total), _block(keys), cpu, hist)
     counts, reads = [total] * seconds, round(total * share * 0.9) if share < 1 else total
     mean = in_flight * 1e9 / total
     read_ns = mean if share == 1 else mean / 2
@@ -62,11 +62,18 @@ def steady_load(total, watts, keys, seconds: int = 2, hist=None, cpu: float = 0.
     if hist is None:
         hist = {round(ns): n * seconds for ns, n in ((read_ns, reads), (write_ns, total - reads)) if n}
     return Put(
-        [reads] * seconds, [total - reads] * seconds, read_ns, write_ns, _each(watts, counts), _block(keys), cpu, hist
+        [reads] * seconds,
+        [total - reads] * seconds,
+        read_ns,
+        write_ns,
+        _by_second(watts, counts),
+        _block(keys),
+        cpu,
+        hist,
     )
 
 
-def _each(watts, counts) -> list[float]:
+def _by_second(watts, counts) -> list[float]:
     return list(watts) if isinstance(watts, list) else [watts] * len(counts)
 
 
@@ -99,9 +106,9 @@ class Run(Writer):
 
     def __init__(self, runs: Path, name: str, variant: str | None = None, logical: int = 512, **params):
         text, where = grammar.find(name)
-        said = grammar.read(text, where, variant).params | params
+        parameters = grammar.read(text, where, variant).params | params
         self.drive = DRIVE | {"logical_block_bytes": logical}
-        plan = {"name": name, "variant": variant, "scaled": False, "params": said, "text": text, "acts": []}
+        plan = {"name": name, "variant": variant, "scaled": False, "params": parameters, "text": text, "acts": []}
         super().__init__(runs, text, variant, name=name, more={"plan": plan, "drive": self.drive})
         self.plan = grammar.of_run(plan, where)
         every = expand.expand(self.plan, self.drive, frozenset(grammar.CAPABILITIES))
@@ -112,7 +119,7 @@ class Run(Writer):
     def does(self, label: str, put: Put, round_: int | None = None, chosen=None, gap_ns=None) -> None:
         """Carry out a load: from its first I/O on what was put in, `gap_ns` behind the one before."""
         act = self.acts[label]
-        of = [each for each in self.acts.values() if each.repeat == act.repeat]
+        of = [member for member in self.acts.values() if member.repeat == act.repeat]
         folder = act.folder(round_, of.index(act) + 1)
         more: dict = {"fio": folder} | ({"round": round_} if round_ else {})
         more |= ({"point": dict(act.point)} if act.point else {}) | ({"chosen": chosen} if chosen else {})

@@ -432,9 +432,9 @@ def run_of(folder: Path, iops=IOPS, zoom_s=12, **more) -> tuple[reading.RunData,
     return data, figures
 
 
-def changed(found: Course, more=(), tested_bytes: int | None = None, drive=None, **load) -> dict:
+def changed(made: Course, more=(), tested_bytes: int | None = None, drive=None, **load) -> dict:
     """The figures of a run whose load, drive or tested range had been another; `more`: windows."""
-    (row,) = [each for each in found.table.rows if each.act.path == "load"]
+    (row,) = [row_ for row_ in made.table.rows if row_.act.path == "load"]
     spans = {name: values.Span(from_s=float(t0_s), to_s=float(t1_s), exact=True) for name, t0_s, t1_s in more}
     act = replace(row.act, keys={**row.act.keys, "windows": {**row.act.keys["windows"], **spans}})
     act = replace(act, range_bytes=tested_bytes or act.range_bytes)
@@ -442,9 +442,9 @@ def changed(found: Course, more=(), tested_bytes: int | None = None, drive=None,
     new = replace(row, act=act, data=data, windows={"all": row.windows["all"]}, notes=[])
     row_figures._windows(new, data)
     table._rests_on(new, data, trust.of_run(data))
-    header = {**found.table.data.header, "drive": found.table.data.header["drive"] | (drive or {})}
-    rows = [new if each is row else each for each in found.table.rows]
-    of = replace(found.table, rows=rows, data=replace(found.table.data, header=header))
+    header = {**made.table.data.header, "drive": made.table.data.header["drive"] | (drive or {})}
+    rows = [new if row_ is row else row_ for row_ in made.table.rows]
+    of = replace(made.table, rows=rows, data=replace(made.table.data, header=header))
     return course.figures_of(of, new, data)
 
 

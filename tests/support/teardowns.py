@@ -105,18 +105,18 @@ class Outcome(SimpleNamespace):
 
     def faults(self, states=journal.END_STATES) -> list[str]:
         """What is not as it must be after any end."""
-        found = []
+        faults_ = []
         if self.rigs and self.rigs[0].running:
-            found.append("the rig runs on")
+            faults_.append("the rig runs on")
         if self.rigs and self.rigs[0].off:
-            found.append("a rail is off")
+            faults_.append("a rail is off")
         if self.folder and journal.state(self.folder) not in states:
-            found.append(f"state {journal.state(self.folder)}")
+            faults_.append(f"state {journal.state(self.folder)}")
         if self.bench_folder.exists():
-            found.append("the temporary folder is left")
+            faults_.append("the temporary folder is left")
         if self.handlers != [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]:
-            found.append("signal handlers are not restored")
-        return found
+            faults_.append("signal handlers are not restored")
+        return faults_
 
 
 def carried_out(

@@ -84,13 +84,13 @@ def tools(tmp_path, monkeypatch):
 @pytest.fixture
 def drives(monkeypatch):
     """The drives that the inventory finds; a test may change the list."""
-    found = [sata_drive()]
-    monkeypatch.setattr(inventory, "all_drives", lambda root="/": list(found))
-    return found
+    drives_ = [sata_drive()]
+    monkeypatch.setattr(inventory, "all_drives", lambda root="/": list(drives_))
+    return drives_
 
 
 @pytest.fixture
-def kept(tmp_path):
+def history(tmp_path):
     folder = tmp_path / "kept"
     folder.mkdir()
     return folder
@@ -101,7 +101,7 @@ def look(folder, root):
 
 
 def records(folder):
-    return [kept.record for path in sorted(Path(folder).glob("*/*.jsonl")) for kept in watch_folder.lines(path)]
+    return [line.record for path in sorted(Path(folder).glob("*/*.jsonl")) for line in watch_folder.lines(path)]
 
 
 def record(n, serial="S123", **more):

@@ -84,8 +84,8 @@ def read(tmp_path, capsys):
 
 def watched(folder: Path, days: int) -> None:
     """A watch folder (schemas/journal.md) of daily polls, 2 TB a day until 2025-12-31."""
-    kept = folder / "Samsung-SSD-980-PRO-1TB-S5GXNX0R000001"
-    kept.mkdir(parents=True)
+    folder_ = folder / "Samsung-SSD-980-PRO-1TB-S5GXNX0R000001"
+    folder_.mkdir(parents=True)
     lines = []
     for day in range(days):
         document = copy.deepcopy(NVME)
@@ -102,4 +102,4 @@ def watched(folder: Path, days: int) -> None:
                 "simulated": False,
             }
         )
-    (kept / "2025-12.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder_ / "2025-12.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

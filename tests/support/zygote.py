@@ -26,23 +26,23 @@ class Forked:
         os.umask(mask := os.umask(0o22))
         wanted = json.dumps([words, dict(os.environ), os.getcwd(), mask]).encode()
         read, write = os.pipe()
-        told, tell = os.pipe()
-        self.stdout, self._told, self.returncode = os.fdopen(read, "rb"), os.fdopen(told, "rb", 0), None
+        status, tell = os.pipe()
+        self.stdout, self._status, self.returncode = os.fdopen(read, "rb"), os.fdopen(status, "rb", 0), None
         try:
             socket.send_fds(_zygote(program), [wanted], [write, err.fileno(), tell])
             os.close(write)
             os.close(tell)
             write = tell = -1
-            if not (pid := self._told.readline()):
+            if not (pid := self._status.readline()):
                 raise RuntimeError(f"the process that forks {program} has ended; its stderr says why")
             self.pid = int(pid)
         except BaseException:
             for fd in {write, tell} - {-1}:
                 os.close(fd)
             self.stdout.close()
-            self._told.close()
+            self._status.close()
             raise
-        _forked[:] = [each for each in _forked if each[1].poll() is None]
+        _forked[:] = [child for child in _forked if child[1].poll() is None]
         _forked.append((os.environ.get("PYTEST_CURRENT_TEST", ""), self))
 
     def poll(self) -> int | None:
@@ -52,10 +52,12 @@ class Forked:
 
     def wait(self, timeout_s: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._told], [], [], timeout_s)[0]:
+            if not select.select([self._status], [], [], timeout_s)[0]:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout_s)
-            self.returncode = int(self._told.readline() or -signal.SIGKILL)  # its watcher was killed, and it with that
-            self._told.close()
+            self.returncode = int(
+                self._status.readline() or -signal.SIGKILL
+            )  # its watcher was killed, and it with that
+            self._status.close()
         return self.returncode
 
     def send_signal(self, number: int) -> None:

@@ -200,8 +200,8 @@ def test_nonsense_is_refused_in_words(tmp_path):
             if whole.get("when") == {"now": True} or kind == wire.ON:
                 whole["rails"] = "0"
             body = raw if raw and not sound else json.dumps(whole).encode()
-            said, words = answer(b, kind, body, wire.CUT_REPORT, wire.REFUSED)
-            assert said == wire.REFUSED, body
+            report, words = answer(b, kind, body, wire.CUT_REPORT, wire.REFUSED)
+            assert report == wire.REFUSED, body
             assert json.loads(words)["why"]
 
         storm()

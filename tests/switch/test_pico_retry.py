@@ -45,12 +45,12 @@ def test_a_cut_is_armed_again_where_the_host_stood_still_behind_arming(monkeypat
     "off_ms, fired_us, on_us, whole", [(1, 5, 9, True), (1, 5, None, False), (1, None, 9, False), (None, 5, None, True)]
 )
 def test_a_cut_that_was_carried_out_has_its_times(monkeypatch, off_ms, fired_us, on_us, whole):
-    said = {"token": 1, "ok": True, "why": "", "rails": [], "fired_us": fired_us, "on_us": on_us}
+    report = {"token": 1, "ok": True, "why": "", "rails": [], "fired_us": fired_us, "on_us": on_us}
     monkeypatch.setattr(pico, "_arm", lambda rig: 1)
     monkeypatch.setattr(pico, "_call_off", lambda rig: None)
-    monkeypatch.setattr(pico, "_report", lambda *_: said)
+    monkeypatch.setattr(pico, "_report", lambda *_: report)
     if whole:
-        assert pico.arm_and_cut(None, off_ms=off_ms) == said
+        assert pico.arm_and_cut(None, off_ms=off_ms) == report
     else:
         with pytest.raises(RigError, match="the times of a cut"):
             pico.arm_and_cut(None, off_ms=off_ms)

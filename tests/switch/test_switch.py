@@ -37,8 +37,8 @@ def test_each_switch_is_known_because_its_file_is_there():
 def test_a_hub_switches_the_port_of_the_drive(hub, word, words):
     usb.check(word)
     supply = SwitchSupply(switch.of(f"usb:{word}", f"usb:{word}"), lambda: False)
-    found = supply.cut("command", None, 0.0)
-    assert found.why_not == "" and found.on_ns >= found.fired_ns + found.bound_ns
+    outcome = supply.cut("command", None, 0.0)
+    assert outcome.why_not == "" and outcome.on_ns >= outcome.fired_ns + outcome.bound_ns
     assert hub.read_text().splitlines() == [f"{words} -r 1 -a {way}" for way in ("off", "on")]
 
 

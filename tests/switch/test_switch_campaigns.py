@@ -38,12 +38,12 @@ def by_rig(fault: str) -> model_campaign.Tried:
 def test_the_verdicts_are_those_of_the_rig(monkeypatch, switch, fault):
     of_rig = by_rig(fault)
     by_switch(monkeypatch, BOUNDS_NS[switch])
-    found = tried(fault, CUTS, 1)
-    assert found.compared.false == 0 and found.compared.wrong == 0
-    assert (found.exit_code, found.compared.bad, found.compared.matched) == (
+    campaign_ = tried(fault, CUTS, 1)
+    assert campaign_.compared.false == 0 and campaign_.compared.wrong == 0
+    assert (campaign_.exit_code, campaign_.compared.bad, campaign_.compared.matched) == (
         of_rig.exit_code,
         of_rig.compared.bad,
         of_rig.compared.matched,
     )
     if fault == HONEST:
-        assert found.exit_code == 0 and not found.compared.right and found.names == of_rig.names
+        assert campaign_.exit_code == 0 and not campaign_.compared.right and campaign_.names == of_rig.names
