@@ -35,12 +35,12 @@ def test_null_target_keeps_the_engine_where_calls_cost_most(shape, over_nbd, tar
 
 def test_measured_shapes_run_on_this_host_and_survive_the_journal():
     mix = Shape("read", True, ((4096, 50), (8192, 50)), 8, 1)
-    found = ceiling.measure([SMALL, LARGE, SMALL, mix], over_nbd=False)
-    assert [one.shape for one in found] == [SMALL, LARGE, mix] and not any(one.pool for one in found)
-    assert found[0].bytes_per_s == pytest.approx(4096 * found[0].iops)
-    assert found[1].bytes_per_s == pytest.approx(found[1].iops * (1 << 20))
-    event = json.loads(json.dumps({"rows": [one.as_json() for one in found]}))
-    assert ceiling.of_event(event) == {one.shape: one for one in found}
+    measured = ceiling.measure([SMALL, LARGE, SMALL, mix], over_nbd=False)
+    assert [one.shape for one in measured] == [SMALL, LARGE, mix] and not any(one.pool for one in measured)
+    assert measured[0].bytes_per_s == pytest.approx(4096 * measured[0].iops)
+    assert measured[1].bytes_per_s == pytest.approx(measured[1].iops * (1 << 20))
+    event = json.loads(json.dumps({"rows": [one.as_json() for one in measured]}))
+    assert ceiling.of_event(event) == {one.shape: one for one in measured}
 
 
 def test_link_that_new_data_cannot_fill_gets_a_pool():

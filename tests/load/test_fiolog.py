@@ -51,11 +51,11 @@ def test_recorded_percentiles_agree_with_fios_own():
     """All rows as one histogram: the percentiles that fio itself printed for the whole run."""
     _, cells, torn = fiotext.hist_rows((RECORDED / "step_clat_hist.1.log").read_bytes())
     assert torn == 0
-    found = fioseconds.quantiles(cells * (0, 1, 1), 1)  # all rows as one second
-    said = fiolog.load(RECORDED).totals["clat_ns"]
-    assert found[0.5][0] == said["50.000000"]
-    assert found[0.99][0] == said["99.000000"]
-    assert found[0.999][0] == said["99.900000"]
+    quantiles = fioseconds.quantiles(cells * (0, 1, 1), 1)  # all rows as one second
+    totals = fiolog.load(RECORDED).totals["clat_ns"]
+    assert quantiles[0.5][0] == totals["50.000000"]
+    assert quantiles[0.99][0] == totals["99.000000"]
+    assert quantiles[0.999][0] == totals["99.900000"]
 
 
 # seconds
@@ -118,10 +118,10 @@ def test_every_row_is_late(tmp_path):
 def test_documents_that_a_busy_host_took_late_move_nothing(tmp_path, late_ms):
     """Each is stamped when we got it: no second is added at the end, and fio's own log is believed."""
     folder = write_step(tmp_path / "s", steady(5, 100), 5010)
-    found = fiotext.documents((folder / "out.json").read_text())[0]
-    for one in found:
+    documents = fiotext.documents((folder / "out.json").read_text())[0]
+    for one in documents:
         one["t_ns"] = (START_MS + one["jobs"][0]["job_runtime"] + late_ms) * 10**6
-    (folder / "out.json").write_text("".join(json.dumps(one) + "\n" for one in found))
+    (folder / "out.json").write_text("".join(json.dumps(one) + "\n" for one in documents))
     s = fiolog.load(folder)
     assert (s.source, s.notes, s.partial) == ("logs", (), False)
     assert near(s.iops, [100] * 5) and s.iops.sum() == 500

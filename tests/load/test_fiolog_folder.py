@@ -23,16 +23,16 @@ def test_the_start_of_a_document_is_said(folder):
     assert fiolog.load(folder).notes == ()
     with open(folder / "out.json", "a") as f:
         f.write('{"jobs": [')
-    found = fiolog.load(folder)
-    assert found.source == "logs"
-    assert found.notes == ("10 bytes at the end of out.json are not a complete document and were not used",)
+    seconds = fiolog.load(folder)
+    assert seconds.source == "logs"
+    assert seconds.notes == ("10 bytes at the end of out.json are not a complete document and were not used",)
 
 
 def test_documents_stand_in_for_logs_that_make_no_sense(folder):
     backwards(folder)
-    found = fiolog.load(folder)
-    assert found.source == "status" and found.iops.sum() == 41
-    assert found.notes == ("the time stamps of fio's histogram log make no sense; the documents were used instead",)
+    seconds = fiolog.load(folder)
+    assert seconds.source == "status" and seconds.iops.sum() == 41
+    assert seconds.notes == ("the time stamps of fio's histogram log make no sense; the documents were used instead",)
 
 
 def test_logs_that_make_no_sense_without_documents_are_refused(folder):

@@ -46,8 +46,8 @@ def test_seconds_behind_the_last_counted_one(tail_ms, expected):
 def test_whether_the_last_document_is_the_logs(counted, closed, behind_ms, agrees):
     total = {"ios": 100, "runtime_ms": 3100}
     why = fiolog._disagreement(total, counted, closed, behind_ms)
-    said = "the last whole document of out.json counts 100 I/Os in 3.1 s, fio's log"
-    assert why is None if agrees else why == f"{said} {counted} in {closed} s; totals are not known"
+    message = "the last whole document of out.json counts 100 I/Os in 3.1 s, fio's log"
+    assert why is None if agrees else why == f"{message} {counted} in {closed} s; totals are not known"
     assert fiolog._disagreement(None, 0, 0, 0) == "out.json has no whole document; totals are not known"
 
 
@@ -56,8 +56,8 @@ def test_a_closing_io_may_be_a_millisecond_late(late_ms, moved):
     """Rows of two seconds from 5 ms on; the second one's closing I/O, its slowest, came late."""
     stamps = np.array([1005, 2005 + late_ms])
     cells = np.array([[0, 9, 1], [1, 3, 4], [1, 7, 1], [1, 5, 2]])
-    found = fiolog._late(stamps, cells, 5, 5, 3)
-    assert found.tolist() == ([[4, 7, -1], [2, 7, 1]] if moved else [])
+    late = fiolog._late(stamps, cells, 5, 5, 3)
+    assert late.tolist() == ([[4, 7, -1], [2, 7, 1]] if moved else [])
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_mean_latency_is_the_first_row_of_a_second():
 
 def test_quantiles_of_a_second_are_of_the_nearest_rank():
     cells = np.array([[2, 300, 500], [2, 400, 490], [2, 500, 9], [2, 600, 1], [0, 200, 3], [0, 250, 5], [0, 250, -5]])
-    found = fioseconds.quantiles(cells, 4)
+    levels = fioseconds.quantiles(cells, 4)
     for q, index in ((0.5, 300), (0.99, 400), (0.999, 500)):
-        assert found[q].tolist() == [plat_ns(200), 0, plat_ns(index), 0]
-    assert found["max"].tolist() == [plat_upper_ns(200), 0, plat_upper_ns(600), 0]
-    assert found["hist"].tolist() == [[0, 200, 3], [2, 300, 500], [2, 400, 490], [2, 500, 9], [2, 600, 1]]
+        assert levels[q].tolist() == [plat_ns(200), 0, plat_ns(index), 0]
+    assert levels["max"].tolist() == [plat_upper_ns(200), 0, plat_upper_ns(600), 0]
+    assert levels["hist"].tolist() == [[0, 200, 3], [2, 300, 500], [2, 400, 490], [2, 500, 9], [2, 600, 1]]
     mean = (500 * plat_ns(300) + 490 * plat_ns(400) + 9 * plat_ns(500) + plat_ns(600)) / 1000
-    assert found["mean"].tolist() == pytest.approx([float(plat_ns(200)), 0, float(mean), 0])
+    assert levels["mean"].tolist() == pytest.approx([float(plat_ns(200)), 0, float(mean), 0])
     just_over = fioseconds.quantiles(np.array([[0, 300, 499], [0, 400, 501]]), 1)
     assert just_over[0.5].tolist() == [plat_ns(400)]
 
@@ -132,8 +132,10 @@ def test_a_log_that_ends_too_early(edge_ms, complete):
 
 
 def test_documents_in_which_a_count_falls_are_left_out():
-    kept, left = fiostatus._in_order([side(5, 1000), side(4, 2000), side(5, 900), side(5, 1000), side(7, 2000)], None)
-    assert ([now["ios"] for now, _ in kept], left) == ([5, 5, 7], 2)
+    in_order, left = fiostatus._in_order(
+        [side(5, 1000), side(4, 2000), side(5, 900), side(5, 1000), side(7, 2000)], None
+    )
+    assert ([now["ios"] for now, _ in in_order], left) == ([5, 5, 7], 2)
 
 
 @pytest.mark.parametrize(
@@ -141,24 +143,24 @@ def test_documents_in_which_a_count_falls_are_left_out():
     [(2100, 2, False), (2101, 3, True), (2899, 3, True), (2900, 3, False), (50, 1, True), (1000, 1, False)],
 )
 def test_seconds_of_documents(ms, seconds, partial):
-    found = fiostatus.from_status([side(100, ms)], 7, None)
-    assert (len(found.iops), found.partial, int(found.iops.sum())) == (seconds, partial, 100)
-    assert found.t_ns[0] == 7_000_000 and found.source == "status" and found.notes == ()
+    read = fiostatus.from_status([side(100, ms)], 7, None)
+    assert (len(read.iops), read.partial, int(read.iops.sum())) == (seconds, partial, 100)
+    assert read.t_ns[0] == 7_000_000 and read.source == "status" and read.notes == ()
 
 
 @pytest.mark.parametrize(("pause_ms", "iops"), [(1500, [10, 20, 10]), (1501, [10, 30, 0])])
 def test_io_of_a_long_pause_is_of_its_first_second(pause_ms, iops):
-    found = fiostatus.from_status([side(10, 1000), side(40, 1000 + pause_ms)], 0, None)
-    assert found.iops.tolist() == iops and found.bw_bytes.tolist() == [10 * n for n in iops]
-    assert found.lat_mean_ns.tolist() == [1000 if n else 0 for n in iops]
+    seconds = fiostatus.from_status([side(10, 1000), side(40, 1000 + pause_ms)], 0, None)
+    assert seconds.iops.tolist() == iops and seconds.bw_bytes.tolist() == [10 * n for n in iops]
+    assert seconds.lat_mean_ns.tolist() == [1000 if n else 0 for n in iops]
 
 
 @pytest.mark.parametrize(("ms", "shown"), [(65_000, True), (65_001, False)])
 def test_percentiles_of_a_long_time_are_not_shown(ms, shown):
     at = str(int(plat_ns(300)))
-    found = fiostatus.from_status([side(650, ms, bins={at: 650})], 0, None)
-    assert (found.lat_p50_ns[0] > 0) == shown
-    assert found.hist.tolist() == [[0, 300, 650]]
+    seconds = fiostatus.from_status([side(650, ms, bins={at: 650})], 0, None)
+    assert (seconds.lat_p50_ns[0] > 0) == shown
+    assert seconds.hist.tolist() == [[0, 300, 650]]
 
 
 def test_more_seconds_than_documents_explain():
@@ -178,12 +180,12 @@ def test_a_job_of_threads_is_not_dated_by_a_document_without_io(tmp_path):
         return {"t_ns": 10**6 * t_ms, "jobs": [job]}
 
     (tmp_path / "start.json").write_text('{"t_ns": 5000000000, "utc_ns": 5000000000}')
-    said = [document(10_500, 4420, 0, 0), document(11_500, 3900, 990, 30), document(12_600, 8300, 2080, 165)]
-    assert fioclock.job_clock(tmp_path, said, said).start_ms == 10_510
-    assert fioclock.job_clock(tmp_path, said[:1], said[:1]).start_ms == 10_500 - 1105  # all that there is
+    documents = [document(10_500, 4420, 0, 0), document(11_500, 3900, 990, 30), document(12_600, 8300, 2080, 165)]
+    assert fioclock.job_clock(tmp_path, documents, documents).start_ms == 10_510
+    assert fioclock.job_clock(tmp_path, documents[:1], documents[:1]).start_ms == 10_500 - 1105  # all that there is
     alone = [document(10_500, 40, 0, 0), document(16_000, 5000, 0, 0)]
-    for each in alone:
-        each["jobs"][0]["job options"] = {"numjobs": "1"}
+    for document_ in alone:
+        document_["jobs"][0]["job options"] = {"numjobs": "1"}
     assert fioclock.job_clock(tmp_path, alone, alone).start_ms == 10_460  # all I/O hangs, one thread
 
 
@@ -195,14 +197,14 @@ def not_begun(t_ms: int) -> dict:
 @pytest.mark.parametrize("uptime_ms", [145_900, 40 * 86_400_000])
 def test_document_of_a_thread_that_has_not_begun_does_not_date_the_job(tmp_path, uptime_ms):
     (tmp_path / "start.json").write_text(json.dumps({"t_ns": uptime_ms * 10**6, "utc_ns": 17 * 10**17}))
-    said = [
+    documents = [
         not_begun(uptime_ms + 1_004),
         {"t_ns": 10**6 * (uptime_ms + 2_600)} | side(9, 1_000),
         {"t_ns": 10**6 * (uptime_ms + 3_600)} | side(19, 2_000),
     ]
-    clock = fioclock.job_clock(tmp_path, said, said)
+    clock = fioclock.job_clock(tmp_path, documents, documents)
     assert (clock.start_ms, clock.begun_ms, clock.notes) == (uptime_ms + 1_600, uptime_ms + 2_600, ())
-    assert fioclock.job_clock(tmp_path, said[:1], said[:1]) == fioclock.JobClock(None, None)
+    assert fioclock.job_clock(tmp_path, documents[:1], documents[:1]) == fioclock.JobClock(None, None)
 
 
 def test_a_job_whose_clock_was_set_anew_as_its_thread_began_is_dated_from_then(tmp_path):
@@ -244,8 +246,8 @@ def test_step_of_the_wall_clock_moves_no_second(tmp_path, step_s):
 
 
 def test_seconds_are_reported_after_a_document_of_a_thread_that_has_not_begun():
-    told: list[dict] = []
-    watch = fio._Watch(SimpleNamespace(time_s=None, name="x"), 30, 30, told.append)
+    seconds: list[dict] = []
+    watch = fio._Watch(SimpleNamespace(time_s=None, name="x"), 30, 30, seconds.append)
     now_ms = time.monotonic_ns() // 10**6
     watch.pending = [
         (not_begun(now_ms), now_ms * 10**6),
@@ -253,13 +255,13 @@ def test_seconds_are_reported_after_a_document_of_a_thread_that_has_not_begun():
         (side(19, 2_000), (now_ms + 2_100) * 10**6),
     ]
     watch.take()
-    assert [(second["span_s"], second["ios"]) for second in told] == [(1.0, 9), (1.0, 10)]
+    assert [(second["span_s"], second["ios"]) for second in seconds] == [(1.0, 9), (1.0, 10)]
 
 
 @pytest.mark.parametrize("about_clock", [True, False])
 def test_note_about_a_clock_fails_no_step(tmp_path, about_clock, monkeypatch):
-    found = fiolog.load(write_step(tmp_path / "s", steady(2.05, 20), 2052))
-    noted = replace(found, notes=("odd",), clock_notes=("odd",) if about_clock else ())
+    seconds = fiolog.load(write_step(tmp_path / "s", steady(2.05, 20), 2052))
+    noted = replace(seconds, notes=("odd",), clock_notes=("odd",) if about_clock else ())
     monkeypatch.setattr(fiolog, "load", lambda folder: noted)
     job = SimpleNamespace(name="x", detail=None, time_s=2.0, io_size=None, size_bytes=0, block_bytes=4096)
     monkeypatch.setattr(fio, "detail", lambda job: "second")

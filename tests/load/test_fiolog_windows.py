@@ -79,9 +79,9 @@ def test_time_stamps_that_make_sense(hists, more, good):
     ],
 )
 def test_where_the_first_second_begins(stamps, start_ms, zero_ms, iops):
-    found = fiolog.from_logs([log(stamps)], [], [], last(20, stamps[-1] - 5), start_ms)
-    assert found.t_ns[0] == zero_ms * 10**6 and found.iops.tolist() == iops and not found.partial
-    assert found.zero_seconds == iops.count(0)
+    seconds = fiolog.from_logs([log(stamps)], [], [], last(20, stamps[-1] - 5), start_ms)
+    assert seconds.t_ns[0] == zero_ms * 10**6 and seconds.iops.tolist() == iops and not seconds.partial
+    assert seconds.zero_seconds == iops.count(0)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_where_the_first_second_begins(stamps, start_ms, zero_ms, iops):
 )
 def test_jobs_that_began_at_different_times(later_ms, ran_ms, iops):
     hists = [log([1000, 2000]), log([1000 + later_ms, 2000 + later_ms])]
-    found = fiolog.from_logs(hists, [], [], last(40, ran_ms), 0)
-    assert found.iops.tolist() == iops and found.totals["ios"] == 40
+    seconds = fiolog.from_logs(hists, [], [], last(40, ran_ms), 0)
+    assert seconds.iops.tolist() == iops and seconds.totals["ios"] == 40
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_jobs_that_began_at_different_times(later_ms, ran_ms, iops):
     ],
 )
 def test_a_late_closing_io_makes_a_second_only_if_the_job_went_on(ran_ms, iops, partial):
-    found = fiolog.from_logs([log([1005, 2010], [10, 20])], [], [], last(30, ran_ms), 5)
-    assert (found.iops.tolist(), found.partial) == (iops, partial)
-    assert found.hist.tolist() == [[i, 300, n] for i, n in enumerate(iops) if n]
+    seconds = fiolog.from_logs([log([1005, 2010], [10, 20])], [], [], last(30, ran_ms), 5)
+    assert (seconds.iops.tolist(), seconds.partial) == (iops, partial)
+    assert seconds.hist.tolist() == [[i, 300, n] for i, n in enumerate(iops) if n]
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_a_late_closing_io_makes_a_second_only_if_the_job_went_on(ran_ms, iops, 
     ],
 )
 def test_ios_behind_the_last_row(ran_ms, held, iops, in_histogram):
-    found = fiolog.from_logs([log([1005, 2005], [10, 20])], [], [], last(35, ran_ms, held), 5)
-    assert found.iops.tolist() == iops and found.hist[:, 2].sum() == in_histogram
-    assert found.notes == () and found.totals["ios"] == 35 and found.bw_bytes.sum() == 350
+    seconds = fiolog.from_logs([log([1005, 2005], [10, 20])], [], [], last(35, ran_ms, held), 5)
+    assert seconds.iops.tolist() == iops and seconds.hist[:, 2].sum() == in_histogram
+    assert seconds.notes == () and seconds.totals["ios"] == 35 and seconds.bw_bytes.sum() == 350
 
 
 @pytest.mark.parametrize("late_ms", [0, 700, 999])
@@ -147,26 +147,26 @@ def test_a_job_whose_rows_all_come_late_is_whole(late_ms):
 
 
 def test_without_a_document_the_log_stands_for_itself():
-    found = fiolog.from_logs([log([1005, 2005], [10, 20], torn=7)], [], [], None, block_bytes=512)
-    assert found.iops.tolist() == [10, 20] and found.bw_bytes.tolist() == [5120, 10240]
-    assert not found.partial and found.torn_bytes == 7 and found.directions == ("write",)
-    assert found.notes == ("out.json has no whole document; totals are not known",)
+    seconds = fiolog.from_logs([log([1005, 2005], [10, 20], torn=7)], [], [], None, block_bytes=512)
+    assert seconds.iops.tolist() == [10, 20] and seconds.bw_bytes.tolist() == [5120, 10240]
+    assert not seconds.partial and seconds.torn_bytes == 7 and seconds.directions == ("write",)
+    assert seconds.notes == ("out.json has no whole document; totals are not known",)
     names = ("ios", "bytes", "lat_sum_ns", "slat_sum_ns", "runtime_ms")
-    assert [found.totals[name] for name in names] == [None, None, None, None, 2000]
+    assert [seconds.totals[name] for name in names] == [None, None, None, None, 2000]
 
 
 def test_a_document_of_a_part_of_the_log_gives_the_size_of_an_io():
     """5 I/Os of 10 B, and the log counts 30: 300 B. Two logs, of which one is torn."""
     hists = [log([1005, 2005], [10, 10], torn=3), log([1005, 2005], [5, 5], d=0, torn=4)]
-    found = fiolog.from_logs(hists, [], [], last(5, 900), 5)
-    assert found.iops.tolist() == [15, 15] and found.bw_bytes.tolist() == [150, 150] and found.torn_bytes == 7
-    assert found.directions == ("read", "write") and len(found.notes) == 1
+    seconds = fiolog.from_logs(hists, [], [], last(5, 900), 5)
+    assert seconds.iops.tolist() == [15, 15] and seconds.bw_bytes.tolist() == [150, 150] and seconds.torn_bytes == 7
+    assert seconds.directions == ("read", "write") and len(seconds.notes) == 1
     assert fiolog.from_logs(hists, [], [], last(5, 900), 5, None, "read").iops.tolist() == [5, 5]
 
 
 def test_a_direction_without_io_has_no_seconds():
-    found = fiolog.from_logs([log([1005])], [], [], last(10, 1000), 5, None, "read")
-    assert len(found.iops) == 0 and found.source == "logs" and found.hist.shape == (0, 3)
+    seconds = fiolog.from_logs([log([1005])], [], [], last(10, 1000), 5, None, "read")
+    assert len(seconds.iops) == 0 and seconds.source == "logs" and seconds.hist.shape == (0, 3)
 
 
 @pytest.mark.parametrize(("ran_ms", "good"), [(3255, True), (3256, False)])
@@ -186,14 +186,14 @@ def test_a_log_that_lost_its_end(ran_ms, good):
 def test_percentiles_of_documents_are_of_their_second():
     """Two documents a second apart, then none of I/O: each second has its own, one without I/O none."""
     fast, slow = str(int(plat_ns(300))), str(int(plat_ns(500)))
-    found = fiostatus.from_status(
+    seconds = fiostatus.from_status(
         [side(10, 1000, bins={fast: 10}), side(10, 2000, bins={fast: 10}), side(30, 3000, bins={fast: 10, slow: 20})],
         0,
         None,
     )
-    assert found.iops.tolist() == [10, 0, 20]
-    assert found.lat_p50_ns.tolist() == [plat_ns(300), 0, plat_ns(500)]
-    assert found.hist.tolist() == [[0, 300, 10], [2, 500, 20]]
+    assert seconds.iops.tolist() == [10, 0, 20]
+    assert seconds.lat_p50_ns.tolist() == [plat_ns(300), 0, plat_ns(500)]
+    assert seconds.hist.tolist() == [[0, 300, 10], [2, 500, 20]]
 
 
 # ---- latency of the seconds of a log
@@ -207,27 +207,27 @@ def test_the_lat_log_gives_the_mean_where_no_closing_io_was_moved():
     """The second row closed late, so seconds 1 and 2 have the histogram's mean and the time before submission."""
     hists, lat = [log([1005, 2010], [10, 20])], lat_log((1005, 7777), (2005, 8888), (2100, 9999))
     bare = float(plat_ns(300))
-    found = fiolog.from_logs(hists, [lat], [], last(30, 2900), 5)
-    assert found.iops.tolist() == [10, 19, 1] and found.lat_mean_ns.tolist() == [7777, bare, bare]
+    seconds = fiolog.from_logs(hists, [lat], [], last(30, 2900), 5)
+    assert seconds.iops.tolist() == [10, 19, 1] and seconds.lat_mean_ns.tolist() == [7777, bare, bare]
     slat = lat_log((1005, 100), (2005, 200), (3005, 300))
-    found = fiolog.from_logs(hists, [lat], [slat], last(30, 2900), 5)
-    assert found.lat_mean_ns.tolist() == [7777, bare + 200, bare + 300]
-    found = fiolog.from_logs(
+    seconds = fiolog.from_logs(hists, [lat], [slat], last(30, 2900), 5)
+    assert seconds.lat_mean_ns.tolist() == [7777, bare + 200, bare + 300]
+    seconds = fiolog.from_logs(
         [log([1005, 2010], [10, 20], d=0)], [lat], [slat], last(30, 2900), 5
     )  # another direction's
-    assert found.lat_mean_ns.tolist() == [bare, bare, bare]
+    assert seconds.lat_mean_ns.tolist() == [bare, bare, bare]
 
 
 def test_a_second_without_io_has_no_mean():
-    found = fiolog.from_logs(
+    seconds = fiolog.from_logs(
         [log([1005, 2005], [10, 0])], [lat_log((2005, 5))], [lat_log((1005, 9))], last(10, 2000), 5
     )
-    assert found.iops.tolist() == [10, 0] and found.lat_mean_ns.tolist() == [plat_ns(300) + 9, 0]
+    assert seconds.iops.tolist() == [10, 0] and seconds.lat_mean_ns.tolist() == [plat_ns(300) + 9, 0]
 
 
 def test_the_first_row_may_be_the_late_one():
-    found = fiolog.from_logs([log([1205, 2005])], [], [], last(20, 2000))
-    assert found.t_ns[0] == 5_000_000 and found.iops.tolist() == [9, 11]
+    seconds = fiolog.from_logs([log([1205, 2005])], [], [], last(20, 2000))
+    assert seconds.t_ns[0] == 5_000_000 and seconds.iops.tolist() == [9, 11]
 
 
 def test_jobs_in_which_a_row_has_several_bins_are_not_longer():
@@ -237,9 +237,9 @@ def test_jobs_in_which_a_row_has_several_bins_are_not_longer():
 
 
 def test_one_io_is_a_whole_second():
-    found = fiolog.from_logs([log([1005], [1])], [], [], last(1, 1000), 5)
-    assert found.lat_p50_ns.tolist() == found.lat_p999_ns.tolist() == found.lat_mean_ns.tolist() == [plat_ns(300)]
-    assert found.bw_bytes.tolist() == [10] and found.zero_seconds == 0
+    seconds = fiolog.from_logs([log([1005], [1])], [], [], last(1, 1000), 5)
+    assert seconds.lat_p50_ns.tolist() == seconds.lat_p999_ns.tolist() == seconds.lat_mean_ns.tolist() == [plat_ns(300)]
+    assert seconds.bw_bytes.tolist() == [10] and seconds.zero_seconds == 0
     assert fiolog.from_logs([log([1005], [1])], [], [], None).bw_bytes.tolist() == [0]  # of a size that is not known
 
 
@@ -260,18 +260,18 @@ FAST, SLOW = (str(int(plat_ns(i))) for i in (300, 500))
 
 def status(*rows) -> fioseconds.Seconds:
     """Seconds of documents, each (I/Os, ms, fast ones, slow ones)."""
-    found = []
+    documents = []
     for ios, ms, *held in rows:
-        found.append(side(ios, ms, bins={key: n for key, n in zip((FAST, SLOW), held, strict=False) if n}))
-    return fiostatus.from_status(found, 0, None)
+        documents.append(side(ios, ms, bins={key: n for key, n in zip((FAST, SLOW), held, strict=False) if n}))
+    return fiostatus.from_status(documents, 0, None)
 
 
 def test_counts_of_documents_to_the_io():
     assert status((1_500_000, 1500)).iops.tolist() == [10**6, 500_000]
-    found = status((1, 1000))
-    assert found.iops.tolist() == [1] and found.lat_mean_ns.tolist() == [1000] and found.torn_bytes == 0
-    found = status((1, 1400))  # 1000 ns spread over 1.4 s, and the I/O in the first second
-    assert found.iops.tolist() == [1, 0] and found.lat_mean_ns.tolist() == [714, 0]
+    seconds = status((1, 1000))
+    assert seconds.iops.tolist() == [1] and seconds.lat_mean_ns.tolist() == [1000] and seconds.torn_bytes == 0
+    seconds = status((1, 1400))  # 1000 ns spread over 1.4 s, and the I/O in the first second
+    assert seconds.iops.tolist() == [1, 0] and seconds.lat_mean_ns.tolist() == [714, 0]
     assert status((10, 1500)).iops.tolist() == [7, 3]
     assert status((10, 1501)).iops.tolist() == [10, 0]  # a pause from the start
 
@@ -279,17 +279,17 @@ def test_counts_of_documents_to_the_io():
 @pytest.mark.parametrize("ios", [10**12, 3])
 def test_one_document_whose_count_is_damaged_is_left_out(ios):
     """One that was too high became the load's total, and all behind it were left out."""
-    found = status((10, 1000), (ios, 2000), (30, 3000), (40, 4000))
-    assert found.iops.tolist() == [10, 20, 0, 10] and found.totals["ios"] == 40
-    assert found.notes == ("1 documents that do not follow the one before were not used",)
+    seconds = status((10, 1000), (ios, 2000), (30, 3000), (40, 4000))
+    assert seconds.iops.tolist() == [10, 20, 0, 10] and seconds.totals["ios"] == 40
+    assert seconds.notes == ("1 documents that do not follow the one before were not used",)
 
 
 def test_documents_before_the_first_io_may_run_backwards():
     """Of threads that begin one after the other; seen with fio 3.33 on a busy host, where it ended the load."""
-    found = status((0, 1279), (0, 858), (10, 1877), (20, 2900))
-    assert found.notes == () and found.totals["ios"] == 20 and int(found.iops.sum()) == 20
-    found = status((0, 1279), (10, 1000), (20, 2000))
-    assert found.notes == () and found.iops.tolist() == [10, 10]
+    seconds = status((0, 1279), (0, 858), (10, 1877), (20, 2900))
+    assert seconds.notes == () and seconds.totals["ios"] == 20 and int(seconds.iops.sum()) == 20
+    seconds = status((0, 1279), (10, 1000), (20, 2000))
+    assert seconds.notes == () and seconds.iops.tolist() == [10, 10]
     assert status((5, 1279), (5, 858), (10, 1877)).notes  # with I/O it is damage
 
 
@@ -322,15 +322,15 @@ def test_percentiles_of_documents_count_each_io_once():
 
 
 def test_a_tail_of_documents_is_in_the_last_second():
-    found = status((10, 1000, 10), (20, 2000, 20), (30, 2100, 20, 10))
-    assert found.iops.tolist() == [10, 20] and found.hist.tolist() == [[0, 300, 10], [1, 300, 10], [1, 500, 10]]
+    seconds = status((10, 1000, 10), (20, 2000, 20), (30, 2100, 20, 10))
+    assert seconds.iops.tolist() == [10, 20] and seconds.hist.tolist() == [[0, 300, 10], [1, 300, 10], [1, 500, 10]]
 
 
 def test_a_minute_is_counted_from_the_document_before():
-    found = status((10, 60_000, 10), (30, 61_000, 10, 20))
-    assert found.lat_p50_ns[[0, 60]].tolist() == [plat_ns(300), plat_ns(500)]
+    seconds = status((10, 60_000, 10), (30, 61_000, 10, 20))
+    assert seconds.lat_p50_ns[[0, 60]].tolist() == [plat_ns(300), plat_ns(500)]
 
 
 def test_nothing_read_is_nothing():
-    found = fiostatus.from_status([], 5, None)
-    assert len(found.t_ns) == found.torn_bytes == found.zero_seconds == 0 and not found.partial
+    seconds = fiostatus.from_status([], 5, None)
+    assert len(seconds.t_ns) == seconds.torn_bytes == seconds.zero_seconds == 0 and not seconds.partial

@@ -47,18 +47,18 @@ def test_documents_in_any_pieces(data):
     whole, rest = fiotext.documents(text)
     assert len(whole) == 2 and not rest.strip()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
-    found, rest = [], ""
+    documents, rest = [], ""
     for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True):
         more, rest = fiotext.documents(rest + text[a:b])
-        found += more
-    assert found == whole
+        documents += more
+    assert documents == whole
 
 
 def test_garbage_between_documents():
     one = json.dumps({"jobs": []}, indent=2)
     text = f'fio: warning {{x}}\n{one}\n{{broken\nnonsense\n{one}\nio_u error\n{{\n  "jobs"'
-    found, rest = fiotext.documents(text)
-    assert len(found) == 2 and rest == '{\n  "jobs"'
+    documents, rest = fiotext.documents(text)
+    assert len(documents) == 2 and rest == '{\n  "jobs"'
 
 
 pieces = st.sampled_from(
@@ -81,18 +81,18 @@ pieces = st.sampled_from(
 
 @given(st.lists(pieces | st.text(alphabet='{}[]":, \njobs1', max_size=30), max_size=6).map("".join))
 def test_documents_of_noise(text):
-    found, rest = fiotext.documents(text)
-    assert all(isinstance(d["jobs"], list) for d in found) and text.endswith(rest)
+    documents, rest = fiotext.documents(text)
+    assert all(isinstance(d["jobs"], list) for d in documents) and text.endswith(rest)
     good = '\n{"jobs": [{}]}\n'
-    assert fiotext.documents(text + good)[0] == [*found, {"jobs": [{}]}] or rest.startswith("{"), (
+    assert fiotext.documents(text + good)[0] == [*documents, {"jobs": [{}]}] or rest.startswith("{"), (
         "what stands before it hides no document"
     )
 
 
 def test_rows_by_column_count():
     for line in (b"1000, 2002, 1, 0\n", b"1000, 2002, 1, 0, 0\n", b"1000, 2002, 1, 4096, 0, 0x0004, 77\n"):
-        found, torn = fiotext.rows(line * 2)
-        assert found.tolist() == [[1000, 2002, 1, 4096 * (b"4096" in line)]] * 2 and torn == 0
+        rows, torn = fiotext.rows(line * 2)
+        assert rows.tolist() == [[1000, 2002, 1, 4096 * (b"4096" in line)]] * 2 and torn == 0
 
 
 @given(st.integers(0, 40_000), st.sampled_from([b"", b"1, 2", b"1, 2, 3, x\n", b"-1, 2, 3, 4\n"]))
@@ -100,23 +100,23 @@ def test_rows_by_column_count():
 def test_rows_of_a_log_of_each_io(count, tail):
     """In pieces, and line by line where one is odd."""
     line = b"36542300, 72335540, 1, 131072, 0\n"
-    found, torn = fiotext.rows(line * count + tail)
-    assert torn == len(tail) and found.shape == (count, 4)
-    assert (found == [36542300, 72335540, 1, 131072]).all()
+    rows, torn = fiotext.rows(line * count + tail)
+    assert torn == len(tail) and rows.shape == (count, 4)
+    assert (rows == [36542300, 72335540, 1, 131072]).all()
 
 
 @given(st.integers(1, 60))
 def test_torn_row(cut):
     text = b"".join(b"%d, 2002, 1, 0, 0\n" % (1000 * k) for k in range(1, 5))
-    found, torn = fiotext.rows(text[:-cut])
-    assert [r[0] for r in found] == [1000 * k for k in range(1, len(found) + 1)]
-    assert len(text) - cut - torn == sum(len(b"%d, 2002, 1, 0, 0\n" % r[0]) for r in found) and torn < 22
+    rows, torn = fiotext.rows(text[:-cut])
+    assert [r[0] for r in rows] == [1000 * k for k in range(1, len(rows) + 1)]
+    assert len(text) - cut - torn == sum(len(b"%d, 2002, 1, 0, 0\n" % r[0]) for r in rows) and torn < 22
 
 
 @given(st.binary(max_size=200))
 def test_rows_of_noise(data):
-    found, torn = fiotext.rows(data)
-    assert 0 <= torn <= len(data) and found.shape[1] == 4
+    rows, torn = fiotext.rows(data)
+    assert 0 <= torn <= len(data) and rows.shape[1] == 4
 
 
 @settings(max_examples=25, deadline=None)

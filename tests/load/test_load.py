@@ -292,8 +292,8 @@ def test_output_without_end_is_bounded(tmp_path, stream):
     )
     with pytest.raises(LoadError, match="spinning"):
         load.run(random_write("nbd://x", time_s=60), tmp_path / "f", fio=fake_fio(tmp_path, body))
-    kept = sum(p.stat().st_size for p in (tmp_path / "f").iterdir())
-    assert 1 << 20 < kept < 16 << 20
+    stored_bytes = sum(p.stat().st_size for p in (tmp_path / "f").iterdir())
+    assert 1 << 20 < stored_bytes < 16 << 20
     assert gone(tmp_path / "f" / "pid")
 
 

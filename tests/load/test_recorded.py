@@ -18,20 +18,22 @@ def stat(reads=0, read_sectors=0, read_ms=0, writes=0, write_sectors=0, write_ms
 
 def folder_of(tmp_path, rows, zones=(), end=""):
     """rows: (seconds since T0, stat, energies)."""
-    lines = [recorded.line(T0 + round(at * S), 1000, each, energies) for at, each, *energies in rows]
+    lines = [recorded.line(T0 + round(at * S), 1000, counts, energies) for at, counts, *energies in rows]
     (tmp_path / recorded.COUNTERS).write_text(recorded.head(zones) + "".join(lines) + end)
     return tmp_path
 
 
 def test_seconds_are_those_of_the_counts(tmp_path):
     rows = [(n, stat(writes=1000 * n, write_sectors=8000 * n, write_ms=500 * n)) for n in range(5)]
-    found = recorded.load(folder_of(tmp_path, rows))
-    assert found.iops.tolist() == [1000] * 4 and found.bw_bytes.tolist() == [4_096_000] * 4
-    assert found.lat_mean_ns.tolist() == [500_000] * 4
+    seconds = recorded.load(folder_of(tmp_path, rows))
+    assert seconds.iops.tolist() == [1000] * 4 and seconds.bw_bytes.tolist() == [4_096_000] * 4
+    assert seconds.lat_mean_ns.tolist() == [500_000] * 4
     assert (
-        found.directions == ("write",) and not found.partial and found.t_ns.tolist() == [T0 + n * S for n in range(4)]
+        seconds.directions == ("write",)
+        and not seconds.partial
+        and seconds.t_ns.tolist() == [T0 + n * S for n in range(4)]
     )
-    assert found.totals["ios"] == 4000 and found.totals["runtime_ms"] == 4000 and found.source == "kernel"
+    assert seconds.totals["ios"] == 4000 and seconds.totals["runtime_ms"] == 4000 and seconds.source == "kernel"
 
 
 def test_sums_are_exact_whenever_it_was_read(tmp_path):
@@ -39,22 +41,22 @@ def test_sums_are_exact_whenever_it_was_read(tmp_path):
     at = np.cumsum(rng.uniform(0.8, 1.3, 60))
     counts = np.cumsum(rng.integers(0, 5000, 60))
     rows = [(t, stat(reads=int(n), read_sectors=8 * int(n), writes=int(n) // 3)) for t, n in zip(at, counts)]
-    found = recorded.load(folder_of(tmp_path, rows))
-    assert found.iops.sum() == found.totals["ios"] == counts[-1] - counts[0] + counts[-1] // 3 - counts[0] // 3
-    assert found.bw_bytes.sum() == found.totals["bytes"] == 4096 * (counts[-1] - counts[0])
+    seconds = recorded.load(folder_of(tmp_path, rows))
+    assert seconds.iops.sum() == seconds.totals["ios"] == counts[-1] - counts[0] + counts[-1] // 3 - counts[0] // 3
+    assert seconds.bw_bytes.sum() == seconds.totals["bytes"] == 4096 * (counts[-1] - counts[0])
     assert recorded.load(tmp_path, "read").iops.sum() == counts[-1] - counts[0]
 
 
 def test_late_reading_is_spread_and_noted(tmp_path):
     rows = [(n, stat(writes=100 * n)) for n in (0, 1, 4, 5)]
-    found = recorded.load(folder_of(tmp_path, rows))
-    assert found.iops.tolist() == [100] * 5 and len(found.notes) == 1
+    seconds = recorded.load(folder_of(tmp_path, rows))
+    assert seconds.iops.tolist() == [100] * 5 and len(seconds.notes) == 1
 
 
 def test_latency_of_few_milliseconds_is_unknown(tmp_path):
     rows = [(n, stat(writes=1000 * n, write_ms=3 * n)) for n in range(4)]
-    found = recorded.load(folder_of(tmp_path, rows))
-    assert not found.lat_mean_ns.any() and found.totals["lat_sum_ns"] is None
+    seconds = recorded.load(folder_of(tmp_path, rows))
+    assert not seconds.lat_mean_ns.any() and seconds.totals["lat_sum_ns"] is None
     assert recorded.figures(tmp_path, 1)["write_lat_us"] is None
 
 
@@ -65,9 +67,9 @@ def test_milliseconds_wrap_at_32_bits(tmp_path):
 
 def test_kernel_without_discards_does_not_know_them(tmp_path):
     rows = [(n, stat(writes=100 * n)[:11]) for n in range(3)]
-    found = recorded.figures(folder_of(tmp_path, rows), 1)
-    assert (found["discards"], found["discarded_bytes"], found["flushes"]) == (None, None, None)
-    assert found["writes"] == 200
+    figures = recorded.figures(folder_of(tmp_path, rows), 1)
+    assert (figures["discards"], figures["discarded_bytes"], figures["flushes"]) == (None, None, None)
+    assert figures["writes"] == 200
 
 
 def test_figures_of_all(tmp_path):
@@ -75,17 +77,22 @@ def test_figures_of_all(tmp_path):
         (n, stat(100 * n, 800 * n, 50 * n, 10 * n, 80 * n, 40 * n, 3 if n == 1 else 1, 5 * n, 2 * n), 10**6 * n)
         for n in range(5)
     ]
-    found = recorded.figures(folder_of(tmp_path, rows, [("package-0", 10**9)]), 2)
-    assert (found["reads"], found["read_bytes"], found["discarded_bytes"], found["flushes"]) == (400, 1638400, 81920, 8)
-    assert found["read_lat_us"] == 250 and found["write_lat_us"] == 2000  # drive time: half of the host's
-    assert found["queue_mean"] == pytest.approx(0.09) and found["queue_most"] == 3 and found["time_s"] == 2
-    assert found["host_energy_J"] == {"package-0": 4.0} and found["host_power_W"] == {"package-0": 1.0}
+    figures = recorded.figures(folder_of(tmp_path, rows, [("package-0", 10**9)]), 2)
+    assert (figures["reads"], figures["read_bytes"], figures["discarded_bytes"], figures["flushes"]) == (
+        400,
+        1638400,
+        81920,
+        8,
+    )
+    assert figures["read_lat_us"] == 250 and figures["write_lat_us"] == 2000  # drive time: half of the host's
+    assert figures["queue_mean"] == pytest.approx(0.09) and figures["queue_most"] == 3 and figures["time_s"] == 2
+    assert figures["host_energy_J"] == {"package-0": 4.0} and figures["host_power_W"] == {"package-0": 1.0}
 
 
 def test_energy_of_the_host_wraps_at_its_range(tmp_path):
     rows = [(n, stat(), (900 + 60 * n) % 1000) for n in range(4)]
-    found = recorded.figures(folder_of(tmp_path, rows, [("package-0 b", 1000)]), 1)
-    assert found["host_energy_J"] == {"package-0 b": pytest.approx(180e-6)}
+    figures = recorded.figures(folder_of(tmp_path, rows, [("package-0 b", 1000)]), 1)
+    assert figures["host_energy_J"] == {"package-0 b": pytest.approx(180e-6)}
 
 
 def test_torn_last_line_is_left(tmp_path):

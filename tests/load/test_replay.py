@@ -50,10 +50,10 @@ def folder_of(path, rows, times_ms, how=None, ended=True):
     path.mkdir(parents=True)
     trace_file(path / "t.trace", *rows.tolist())
     header, _ = traceform.read(path / "t.trace")
-    said = {"trace": "t.trace", "header": header, "how": how or {"closed": False}}
-    (path / "start.json").write_text(json.dumps(said))
+    document = {"trace": "t.trace", "header": header, "how": how or {"closed": False}}
+    (path / "start.json").write_text(json.dumps(document))
     (path / "out.json").write_text(json.dumps({"ended": ended, "cpu_s": 0.5}) + "\n")
-    records = np.array([tuple(10 * SECOND + int(ms * MS) for ms in each) for each in times_ms], played.RECORD)
+    records = np.array([tuple(10 * SECOND + int(ms * MS) for ms in row_ms) for row_ms in times_ms], played.RECORD)
     (path / "records.bin").write_bytes(records.tobytes())
     return path
 
@@ -70,17 +70,17 @@ TIMES_MS = [(0, 0, 1), (0, 0.5, 1100), (500, 500, 501), (1200, 1200, 1202), (240
 
 
 def test_bytes_time_and_range_are_those_of_the_rows_before_anything_starts(tmp_path):
-    found = prepared(tmp_path, FILLED + MADE)
-    act = found.acts[-1]
+    prepared_ = prepared(tmp_path, FILLED + MADE)
+    act = prepared_.acts[-1]
     made = replay.asked(act, DRIVE)
     rows = np.concatenate(list(replay_rows(made)))
     written = int(rows["length_bytes"][rows["op"] == WRITE].sum())
-    each = cost.of(act, DRIVE)
+    costs = cost.of(act, DRIVE)
     assert act.trace.ios == len(rows) == 5000 and act.trace.scaled
-    assert act.amount_bytes == act.trace.written_bytes == written and each.written_bytes == (written, written)
+    assert act.amount_bytes == act.trace.written_bytes == written and costs.written_bytes == (written, written)
     gaps = np.minimum(np.diff(rows["t_ns"], prepend=0), 25 * MS)
-    assert act.trace.lasts_s == pytest.approx(gaps.sum() / 1e9, rel=1e-6) and each.time_s[0] >= act.trace.lasts_s
-    assert prepare.as_json(found)["acts"][-1]["written_bytes"] == [written, written]
+    assert act.trace.lasts_s == pytest.approx(gaps.sum() / 1e9, rel=1e-6) and costs.time_s[0] >= act.trace.lasts_s
+    assert prepare.as_json(prepared_)["acts"][-1]["written_bytes"] == [written, written]
     listed = prepared(tmp_path, FILLED + MADE, exact=False).acts[-1]
     assert listed.amount_bytes == pytest.approx(written, rel=0.02)
     assert listed.trace.lasts_s == pytest.approx(act.trace.lasts_s, rel=0.1)
@@ -154,12 +154,12 @@ def test_the_seconds_are_those_of_the_records(tmp_path):
 
 
 def test_figures_of_a_played_trace(tmp_path):
-    found = playedlog.figures(folder_of(tmp_path / "play", ROWS, TIMES_MS), 1)
-    assert (found["trace"], found["ios"], found["of_ios"], found["bytes"]) == ("mine", 6, 6, 81920)
-    assert found["reads"]["mean_us"] == pytest.approx((1_099_500 + 2000) / 2) and found["writes"]["ios"] == 2
-    assert found["time_s"] == pytest.approx(2.65) and found["lag"]["max_us"] == 2000
-    assert found["reads"]["over_100ms_percent"] == 50 and found["reads"]["p99_us"] is None
-    assert found["not_known"]["reads.p99_us"] == "2 I/Os: it takes 1000"
+    figures = playedlog.figures(folder_of(tmp_path / "play", ROWS, TIMES_MS), 1)
+    assert (figures["trace"], figures["ios"], figures["of_ios"], figures["bytes"]) == ("mine", 6, 6, 81920)
+    assert figures["reads"]["mean_us"] == pytest.approx((1_099_500 + 2000) / 2) and figures["writes"]["ios"] == 2
+    assert figures["time_s"] == pytest.approx(2.65) and figures["lag"]["max_us"] == 2000
+    assert figures["reads"]["over_100ms_percent"] == 50 and figures["reads"]["p99_us"] is None
+    assert figures["not_known"]["reads.p99_us"] == "2 I/Os: it takes 1000"
 
 
 def test_a_play_that_was_cut_short_says_the_least_and_the_most_that_it_wrote(tmp_path):
@@ -190,13 +190,13 @@ class Looked:
     """What the process says each second, and when it is asked to end."""
 
     def __init__(self, after=10**9):
-        self.said, self.after = [], after
+        self.seconds, self.after = [], after
 
     def second(self, now):
-        self.said.append(now)
+        self.seconds.append(now)
 
     def stop(self):
-        return len(self.said) >= self.after
+        return len(self.seconds) >= self.after
 
 
 def spaced(n, gap_ms):
@@ -212,7 +212,7 @@ def test_the_player_is_a_process_of_its_own(tmp_path):
     trace_file(trace, *spaced(1000, 60))  # it would take a minute: there is time to end it
     looked = Looked(after=1)
     ended = trace_process.run(str(target), trace, How(), tmp_path / "cut", looked.second, looked.stop)
-    assert ended.stopped and ended.summary == {"ended": False} and looked.said[0]["total_bytes"] > 0
+    assert ended.stopped and ended.summary == {"ended": False} and looked.seconds[0]["total_bytes"] > 0
     cut = os.path.getsize(tmp_path / "cut/records.bin") // played.RECORD.itemsize
     assert cut < 1000
     trace_file(trace, *spaced(1000, 2))
@@ -329,5 +329,5 @@ def test_the_benches_are_those_that_are_made():
 def test_the_seconds_of_a_played_trace_are_points_of_each_direction(tmp_path):
     folder_of(tmp_path / "played/play", ROWS, TIMES_MS)
     assert points.job_of({"step": "play", "played": "play"}) == "played/play"
-    found = dict(points.fio_seconds(tmp_path, "played/play"))
-    assert {name: seconds.iops.tolist() for name, seconds in found.items()} == {"read": [0, 2, 0], "write": [1, 0, 1]}
+    by_step = dict(points.fio_seconds(tmp_path, "played/play"))
+    assert {name: seconds.iops.tolist() for name, seconds in by_step.items()} == {"read": [0, 2, 0], "write": [1, 0, 1]}

@@ -119,8 +119,8 @@ def test_each_format_says_what_its_lines_say(tmp_path):
 
 def test_a_format_is_known_by_its_first_line():
     for name, text in FILES.items():
-        found = trace_formats.of(text.splitlines()[0])
-        assert found and found.parse is getattr(trace_formats, "jesd219" if name == "jesd" else name)
+        trace_format = trace_formats.of(text.splitlines()[0])
+        assert trace_format and trace_format.parse is getattr(trace_formats, "jesd219" if name == "jesd" else name)
     for known in trace_formats.FORMATS:
         assert known.parse(known.example)
     assert all(trace_formats.of(line) is None for line in ("", "hello", "fio version 4 iolog", "1,2,3", "e 1"))
@@ -300,8 +300,8 @@ def test_depth_by_response_times(tmp_path):
     ],
 )
 def test_a_depth_that_the_source_does_not_say_is_not_known(tmp_path, text):
-    found, why = depths(tmp_path, text)
-    assert found is None and why
+    depths_, why = depths(tmp_path, text)
+    assert depths_ is None and why
     assert set(depths(tmp_path, text, depth=8)[0]) == {8}
 
 

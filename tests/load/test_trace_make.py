@@ -32,14 +32,14 @@ def test_totals_and_rows_are_the_published_ones(bench, scales):
         for scale in scales:
             rows = made(bench, seed=seed, scale=scale)
             assert traceform.why_not(rows) is None
-            found = trace_shown.figures([rows])
+            figures = trace_shown.figures([rows])
             for name in ("reads", "writes", "read_bytes", "written_bytes"):
-                assert found[name] == pytest.approx(getattr(source, name) * scale, rel=0.01), name
-            assert found["read_mean_bytes"] == pytest.approx(source.read_bytes / source.reads, rel=0.01)
-            assert found["write_mean_bytes"] == pytest.approx(source.written_bytes / source.writes, rel=0.01)
-            assert list(found["size_percent"].values()) == pytest.approx(source.sizes, abs=1.0)
-            assert list(found["depth_percent"].values()) == pytest.approx(source.depths, abs=0.5)
-            assert found["sequential_percent"] == pytest.approx(source.sequential, abs=1.0)
+                assert figures[name] == pytest.approx(getattr(source, name) * scale, rel=0.01), name
+            assert figures["read_mean_bytes"] == pytest.approx(source.read_bytes / source.reads, rel=0.01)
+            assert figures["write_mean_bytes"] == pytest.approx(source.written_bytes / source.writes, rel=0.01)
+            assert list(figures["size_percent"].values()) == pytest.approx(source.sizes, abs=1.0)
+            assert list(figures["depth_percent"].values()) == pytest.approx(source.depths, abs=0.5)
+            assert figures["sequential_percent"] == pytest.approx(source.sequential, abs=1.0)
 
 
 def test_sizes_of_light_and_heavy_are_the_published_rows():
@@ -58,13 +58,13 @@ def test_a_clients_stand_in_has_the_writes_of_light_and_trims_and_flushes_betwee
         assert traceform.why_not(rows) is None and not np.any(
             (rows["offset_bytes"] | rows["length_bytes"]) % block_bytes
         )
-        found = trace_shown.figures([rows])
-        assert found["reads"] == 0 and found["ios"] == source.ios // 10 + 1
+        figures = trace_shown.figures([rows])
+        assert figures["reads"] == 0 and figures["ios"] == source.ios // 10 + 1
         for name in ("writes", "trims", "flushes", "written_bytes"):
-            assert found[name] == pytest.approx(getattr(source, name) / 10, rel=0.01), name
-        assert found["write_mean_bytes"] == pytest.approx(light.written_bytes / light.writes, rel=0.01)
-        assert found["trimmed_bytes"] == found["trims"] << 17 and found["range_bytes"] <= 1 << 30
-        assert found["sequential_percent"] == pytest.approx(70, abs=1.5)
+            assert figures[name] == pytest.approx(getattr(source, name) / 10, rel=0.01), name
+        assert figures["write_mean_bytes"] == pytest.approx(light.written_bytes / light.writes, rel=0.01)
+        assert figures["trimmed_bytes"] == figures["trims"] << 17 and figures["range_bytes"] <= 1 << 30
+        assert figures["sequential_percent"] == pytest.approx(70, abs=1.5)
     asked = trace_generate.Asked("jesd219-client-like", scale=0.1, block_bytes=block_bytes, working_set_bytes=1 << 30)
     exact, guess = trace_facts.of_bench(asked, How()), trace_facts.guessed(asked, How())
     assert guess.written_bytes == pytest.approx(exact.written_bytes, rel=0.01)
@@ -74,9 +74,9 @@ def test_a_clients_stand_in_has_the_writes_of_light_and_trims_and_flushes_betwee
 def test_a_drive_of_4096_byte_blocks_gets_nothing_smaller():
     rows = made("bench-destroyer-like", scale=0.002, block_bytes=4096)
     assert not np.any((rows["offset_bytes"] | rows["length_bytes"]) % 4096)
-    found, source = trace_shown.figures([rows]), BENCHES["bench-destroyer-like"]
-    assert found["written_bytes"] == pytest.approx(source.written_bytes * 0.002, rel=0.01)
-    assert found["size_percent"]["4K"] == pytest.approx(6.0 + 26.2, abs=2.1)
+    figures, source = trace_shown.figures([rows]), BENCHES["bench-destroyer-like"]
+    assert figures["written_bytes"] == pytest.approx(source.written_bytes * 0.002, rel=0.01)
+    assert figures["size_percent"]["4K"] == pytest.approx(6.0 + 26.2, abs=2.1)
 
 
 def test_the_same_parameters_make_the_same_trace_and_a_seed_another():

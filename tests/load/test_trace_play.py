@@ -78,7 +78,7 @@ class Model:
         self.now += self.call_ns
         until = self.now + timeout_ns
         self.now = min(until, max(self.now, self.under_way[0][0])) if self.under_way else until
-        ended = [each for each in self.under_way if each[0] <= self.now]
+        ended = [request for request in self.under_way if request[0] <= self.now]
         for end_ns, slot in ended:
             done_ns[slot] = end_ns
             del self.prepared[slot]
@@ -169,14 +169,14 @@ def test_figures_are_those_of_the_records(monkeypatch, at_once):
     rows = trace((0, 0, 4096, READ), (0, 0, 8192, WRITE), (5, 0, 0, FLUSH), (10, 0, 4096, READ))
     records = np.array([(0, 10, 20e6), (0, 10, 30e6 + 10), (50e6, 50e6, 51e6), (60e6, 62e6, 262e6)]).T.astype(np.int64)
     records = np.rec.fromarrays(records, played.RECORD)
-    found = played.figures(rows, records, 0, False)
-    assert found["bytes"] == 16384 and found["time_s"] == pytest.approx(0.262)
-    assert found["busy_s"] == pytest.approx(0.231) and found["data_rate_MBps"] == pytest.approx(16384 / 0.231 / 1e6)
-    assert found["all"]["ios"] == 3 and found["writes"]["mean_us"] == pytest.approx(30_000)
-    assert found["reads"]["over_100ms_percent"] == 50 and found["all"]["over_10ms_percent"] == 100
-    assert found["lag"]["late_percent"] == 25 and not found["lag"]["as_recorded"]
-    assert found["depth"] == {"mean": 5 / 3, "max": 2} and found["trace_depth"] == {"mean": 5 / 3, "max": 2}
-    assert found["all"]["p99_us"] is None and "3 I/Os" in found["not_known"]["all.p99_us"]
+    figures = played.figures(rows, records, 0, False)
+    assert figures["bytes"] == 16384 and figures["time_s"] == pytest.approx(0.262)
+    assert figures["busy_s"] == pytest.approx(0.231) and figures["data_rate_MBps"] == pytest.approx(16384 / 0.231 / 1e6)
+    assert figures["all"]["ios"] == 3 and figures["writes"]["mean_us"] == pytest.approx(30_000)
+    assert figures["reads"]["over_100ms_percent"] == 50 and figures["all"]["over_10ms_percent"] == 100
+    assert figures["lag"]["late_percent"] == 25 and not figures["lag"]["as_recorded"]
+    assert figures["depth"] == {"mean": 5 / 3, "max": 2} and figures["trace_depth"] == {"mean": 5 / 3, "max": 2}
+    assert figures["all"]["p99_us"] is None and "3 I/Os" in figures["not_known"]["all.p99_us"]
     half = played.figures(rows, records, 0, True, dilation=2)
     assert half["writes"]["mean_us"] == pytest.approx(15_000) and half["lag"] is None and "lag" in half["not_known"]
     monkeypatch.setattr(played, "AT_ONCE", 7000)
@@ -199,10 +199,10 @@ def test_depth_of_a_play_is_a_count_of_what_is_under_way(monkeypatch, at_once):
     counts = [int(((issued <= at) & (done > at)).sum()) for at in issued]
     moves = np.array(counts)[rows["op"] != TRIM]
     rows["depth"][7] = 0
-    found = played.figures(rows, records, 0, False)
-    assert found["depth"] == {"mean": pytest.approx(moves.mean()), "max": moves.max()} and moves.max() > 10
+    figures = played.figures(rows, records, 0, False)
+    assert figures["depth"] == {"mean": pytest.approx(moves.mean()), "max": moves.max()} and moves.max() > 10
     known = rows["op"][7] == TRIM
-    assert (found["trace_depth"] is not None) == known and ("trace_depth" in found["not_known"]) != known
+    assert (figures["trace_depth"] is not None) == known and ("trace_depth" in figures["not_known"]) != known
 
 
 def test_times_of_a_play_state_what_is_left_of_the_pauses():
@@ -216,10 +216,10 @@ def test_times_of_a_play_state_what_is_left_of_the_pauses():
         ({"closed": True}, None, None),
     ):
         for parts in (1, 2, 4):
-            found = trace_player.times(traceform.windows(rows, 4 // parts), trace_player.How(**how))
-            assert found["trace_s"] == pytest.approx(0.301) and found["idle_s"] == pytest.approx(0.3)
-            assert found["play_s"] == (None if play_s is None else pytest.approx(play_s))
-            assert found["play_idle_s"] == (None if idle_s is None else pytest.approx(idle_s))
+            times = trace_player.times(traceform.windows(rows, 4 // parts), trace_player.How(**how))
+            assert times["trace_s"] == pytest.approx(0.301) and times["idle_s"] == pytest.approx(0.3)
+            assert times["play_s"] == (None if play_s is None else pytest.approx(play_s))
+            assert times["play_idle_s"] == (None if idle_s is None else pytest.approx(idle_s))
 
 
 def test_a_trace_that_reads_only_what_it_wrote_needs_no_fill(tmp_path):
@@ -305,8 +305,8 @@ def test_the_virtual_drive_gets_what_the_trace_says(served):
     number = int(np.flatnonzero((rows["op"] == WRITE) & (np.arange(len(rows)) >= 1620))[0])
     with served.client() as client:
         row = rows[number]
-        kept = client.read(int(row["offset_bytes"]), int(row["length_bytes"]))
-    assert kept == pool[at[number] : at[number] + row["length_bytes"]]
+        content = client.read(int(row["offset_bytes"]), int(row["length_bytes"]))
+    assert content == pool[at[number] : at[number] + row["length_bytes"]]
 
 
 def test_fua_of_a_row_goes_with_its_request(tmp_path, served):
@@ -380,25 +380,25 @@ def test_the_command_says_what_it_will_do_and_does_it(tmp_path, capsys, monkeypa
     assert cli.main(words) == UsageError.exit_code and "--fill" in capsys.readouterr().err and not records.exists()
     words.append("--fill")
     assert cli.main([*words, "--dry-run"]) == 0
-    said = capsys.readouterr()
-    planned = json.loads(said.out)
-    assert planned["figures"] is None and not records.exists() and "1082 I/Os" in said.err
+    output = capsys.readouterr()
+    planned = json.loads(output.out)
+    assert planned["figures"] is None and not records.exists() and "1082 I/Os" in output.err
     before = counted(served)["write_bytes"]
     assert cli.main([*words, "--speed", "4"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["simulated"] and found["scaled"] and found["written_bytes"] == planned["written_bytes"]
+    document = json.loads(capsys.readouterr().out)
+    assert document["simulated"] and document["scaled"] and document["written_bytes"] == planned["written_bytes"]
     header, rows = traceform.read(tmp_path / "t")
     ranges = trace_unwritten.ranges([rows])
-    assert found["filled_bytes"] == int(np.diff(ranges).sum()) < header["range_bytes"]
-    assert found["times"]["play_s"] == pytest.approx(found["times"]["trace_s"] / 4)
-    assert found["figures"]["depth"]["max"] >= found["figures"]["trace_depth"]["max"] > 1
-    assert found["figures"]["ios"] == 1082 and found["figures"]["lag"] and found["how"]["dilation"] == 2
+    assert document["filled_bytes"] == int(np.diff(ranges).sum()) < header["range_bytes"]
+    assert document["times"]["play_s"] == pytest.approx(document["times"]["trace_s"] / 4)
+    assert document["figures"]["depth"]["max"] >= document["figures"]["trace_depth"]["max"] > 1
+    assert document["figures"]["ios"] == 1082 and document["figures"]["lag"] and document["how"]["dilation"] == 2
     assert os.path.getsize(records) == 1082 * played.RECORD.itemsize
     assert counted(served)["write_bytes"] - before == planned["written_bytes"]
     assert cli.main(words) == UsageError.exit_code  # records exist
     assert cli.main(["trace", "play", path, "--virtual", "sata-tlc", "--capacity", "256MiB", "--closed", "--fill"]) == 0
-    said = capsys.readouterr().out
-    assert "SIMULATED, SCALED" in said and "lag" not in said and "NOT AT THE TRACE'S TIMES" in said
+    output = capsys.readouterr().out
+    assert "SIMULATED, SCALED" in output and "lag" not in output and "NOT AT THE TRACE'S TIMES" in output
     assert cli.main(["trace", "play", path, "--virtual", "nothing"]) == UsageError.exit_code
     assert cli.main(["trace", "play", path, "--drive", "no-such-serial", "--dry-run"]) == UsageError.exit_code
 

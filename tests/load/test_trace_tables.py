@@ -356,7 +356,7 @@ def drawn(seed: int, n=2000):
 
 
 def by_end(plan):
-    return sorted(enumerate(plan), key=lambda each: each[1][1])
+    return sorted(enumerate(plan), key=lambda row: row[1][1])
 
 
 @pytest.mark.parametrize("seed", range(3))

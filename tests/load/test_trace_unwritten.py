@@ -35,8 +35,8 @@ def test_what_the_trace_itself_wrote_is_not_among_them():
         (7, 0, 0, FLUSH),
         (8, 300 * KIB, 4 * KIB, ZEROES),
     )
-    found = trace_unwritten.ranges([rows]).tolist()
-    assert found == [[8 * KIB, 12 * KIB], [100 * KIB, 104 * KIB], [200 * KIB, 204 * KIB]]
+    ranges = trace_unwritten.ranges([rows]).tolist()
+    assert ranges == [[8 * KIB, 12 * KIB], [100 * KIB, 104 * KIB], [200 * KIB, 204 * KIB]]
     assert trace_unwritten.ranges([rows[:1]]).shape == (0, 2)
 
 
@@ -51,5 +51,5 @@ def test_random_traces_agree_with_a_map_of_every_unit(seed, monkeypatch):
     rows["op"] = rng.choice([READ, READ, WRITE, TRIM], 600)
     rows["offset_bytes"] = rng.integers(0, 1 << 14, 600) * 512
     rows["length_bytes"] = rng.integers(1, 200, 600) * 512
-    found = trace_unwritten.ranges(traceform.windows(rows, 100))
-    assert found.tolist() == [list(pair) for pair in by_hand(rows)] and len(found) > 5
+    ranges = trace_unwritten.ranges(traceform.windows(rows, 100))
+    assert ranges.tolist() == [list(pair) for pair in by_hand(rows)] and len(ranges) > 5
