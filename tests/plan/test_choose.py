@@ -33,17 +33,17 @@ def means(iops, lat_us):
 def picked(wanted, shown, value="iops"):
     """{at: qd, or why there is none} of points {qd: [(iops, lat), …] by the round}."""
     points = {f"p qd={qd}": {"qd": qd} for qd in shown}
-    seen = {f"p qd={qd}": {i: means(*each) for i, each in enumerate(of, 1)} for qd, of in shown.items()}
-    found = choose.picks(values.points(wanted, "points"), points, value, seen)
-    assert list(found) == [each["at"] for each in wanted]
-    return {at: pick.point["qd"] if pick.point else pick.why for at, pick in found.items()}
+    seen = {f"p qd={qd}": {i: means(*mean) for i, mean in enumerate(of, 1)} for qd, of in shown.items()}
+    picks = choose.picks(values.points(wanted, "points"), points, value, seen)
+    assert list(picks) == [pick["at"] for pick in wanted]
+    return {at: pick.point["qd"] if pick.point else pick.why for at, pick in picks.items()}
 
 
 MAX, MID, MIN = {"at": "max"}, {"at": "mid"}, {"at": "min"}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "shown", "found"),
+    ("wanted", "shown", "picks"),
     [
         ([MAX, MID, MIN], {1: [(10, 1)], 8: [(60, 2)], 32: [(100, 3)]}, {"max": 32, "mid": 8, "min": 1}),
         # PTS: the most IOPS with a mean response time below 5 ms; mid is nearest to the middle of the two picked
@@ -62,20 +62,20 @@ MAX, MID, MIN = {"at": "max"}, {"at": "mid"}, {"at": "min"}
         ([MIN], {1: [(0, 0)], 8: [(5, 1)]}, {"min": 8}),
     ],
 )
-def test_picks(wanted, shown, found):
-    assert picked(wanted, shown) == found
+def test_picks(wanted, shown, picks):
+    assert picked(wanted, shown) == picks
 
 
 def test_the_latency_of_a_point_is_weighted_by_the_ios_of_its_rounds():
-    found = choose.figures({1: means(100, 10), 2: means(300, 50)})
-    assert found == pytest.approx({"iops": 200, "MB/s": 200 * 0.004096, "lat_mean": 40})
+    figures = choose.figures({1: means(100, 10), 2: means(300, 50)})
+    assert figures == pytest.approx({"iops": 200, "MB/s": 200 * 0.004096, "lat_mean": 40})
 
 
 def test_rounds_that_are_done_again_take_the_place_of_the_old_ones():
     seen = {}
     for number, iops in ((1, 10), (2, 20), (3, 30), (2, 25)):
         choose.remember(seen, "p", number, means(iops, 1))
-    assert {number: each["iops"] for number, each in seen["p"].items()} == {1: 10, 2: 25}
+    assert {number: figures["iops"] for number, figures in seen["p"].items()} == {1: 10, 2: 25}
 
 
 # ---- a plan
@@ -135,7 +135,7 @@ def test_the_points_that_were_picked_set_what_was_swept(tmp_path, monkeypatch):
         ("min", {"qd": 1}, 8_000, 3),
     ]
     begun = [event for event in of(events, "step.start") if event["step"] == "again/long"]
-    assert [(each["point"], each["chosen"]) for each in begun] == [
+    assert [(event["point"], event["chosen"]) for event in begun] == [
         ({"at": "max"}, {"qd": 32}),
         ({"at": "mid"}, {"qd": 8}),
         ({"at": "min"}, {"qd": 1}),
@@ -157,9 +157,9 @@ def test_before_the_start_the_cost_is_that_of_any_of_the_points(tmp_path):
     text = text.replace('time = "10 s"\n', "").replace('  time = "60 s"\n', "").replace(", qd = 1", "")
     made = prepared(tmp_path, text)
     act = next(act for act in made.acts if act.label == "again/long at=mid")
-    assert {each.keys["time"] for each in act.choices} == {10.0, 90.0}
-    found = cost.of(act, DRIVE)
-    assert found.time_s == (10.3, 91.0) and found.written_bytes[0] < found.written_bytes[1] <= found.most_bytes
+    assert {load.keys["time"] for load in act.choices} == {10.0, 90.0}
+    costs = cost.of(act, DRIVE)
+    assert costs.time_s == (10.3, 91.0) and costs.written_bytes[0] < costs.written_bytes[1] <= costs.most_bytes
     rows = {row["path"]: row for row in prepare.as_json(made)["acts"]}
     assert rows["again/long"]["choices"] == [{"time": "10 s"}, {"time": "90 s"}]
     table = "\n".join(dry_run.table(made, Budget(None)))

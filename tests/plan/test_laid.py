@@ -56,8 +56,8 @@ STEPS = {
 )
 def test_what_each_step_lays_down(tmp_path, steps, expected):
     """In quarters of the drive."""
-    found = laid.course(acts(tmp_path, *steps))
-    assert (found.written_bytes, found.valid_bytes, found.churned_bytes) == tuple(GIB // 4 * n for n in expected)
+    course = laid.course(acts(tmp_path, *steps))
+    assert (course.written_bytes, course.valid_bytes, course.churned_bytes) == tuple(GIB // 4 * n for n in expected)
 
 
 def test_what_was_moved_counts_and_not_what_was_planned(tmp_path):

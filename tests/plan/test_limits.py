@@ -99,8 +99,8 @@ def test_one_of_two_rails(tmp_path):
     _, f = run_of(tmp_path, more_rails=(("12V", ((-100, 1.0), (5, AT_LIMIT_W), (6, 1.0)), 1_000_000, None),))
     whole = f["windows"]["all"]
     assert whole["power_uncertainty_percent"] is None
-    each = [rail["power_uncertainty_percent"] for rail in whole["rails"]]
-    assert each[0] > 0 and each[1] is None
+    percents = [rail["power_uncertainty_percent"] for rail in whole["rails"]]
+    assert percents[0] > 0 and percents[1] is None
     (note,) = [note for note in whole["notes"] if "limit" in note]
     assert "samples of the window, rail 1 (12V), are" in note
 

@@ -23,8 +23,8 @@ def job(act):
 
 
 def test_placed_writes_have_an_engine_of_their_own_and_a_scheme():
-    together, apart, *each = (job(act) for act in shipped() if act.do == "load")
-    assert [one.handles for one in (together, apart, *each)] == [(0,), (0, 1), (0,), (1,)]
+    together, apart, *rest = (job(act) for act in shipped() if act.do == "load")
+    assert [one.handles for one in (together, apart, *rest)] == [(0,), (0, 1), (0,), (1,)]
     size = together.size_bytes
     assert fiojob.scheme(together) == f"0,{size},0\n"
     assert fiojob.scheme(apart) == f"0,{size // 5},0\n{size // 5},{size},1\n"

@@ -41,16 +41,16 @@ def test_every_plan_and_variant_fits_every_drive(name, capacity, block):
             with pytest.raises(UsageError, match="this drive has blocks of 4096 bytes"):
                 acts(name, variant, logical_block_bytes=block)
             continue
-        found = acts(name, variant, capacity_bytes=capacity, raw_nand_bytes=capacity, logical_block_bytes=block)
-        assert found and all(act.range_bytes <= capacity for act in found)
+        planned = acts(name, variant, capacity_bytes=capacity, raw_nand_bytes=capacity, logical_block_bytes=block)
+        assert planned and all(act.range_bytes <= capacity for act in planned)
 
 
 def test_pts_iops_has_56_points_a_round_and_leaves_out_what_the_drive_cannot():
-    found = [act for act in acts("pts-iops") if act.repeat]
-    assert len(found) == 56 and {act.path for act in found} == {"rounds/point"}
-    assert [(act.point["read"], act.point["block"]) for act in found[:2]] == [(100, "1024 KiB"), (100, "128 KiB")]
-    assert found[0].keys["block"] == ((1 << 20, 100),) and found[0].label == "rounds/point read=100 block=1024KiB"
-    assert (found[0].repeat.least, found[0].repeat.most, found[0].repeat.judged) == (5, 25, 1)
+    planned = [act for act in acts("pts-iops") if act.repeat]
+    assert len(planned) == 56 and {act.path for act in planned} == {"rounds/point"}
+    assert [(act.point["read"], act.point["block"]) for act in planned[:2]] == [(100, "1024 KiB"), (100, "128 KiB")]
+    assert planned[0].keys["block"] == ((1 << 20, 100),) and planned[0].label == "rounds/point read=100 block=1024KiB"
+    assert (planned[0].repeat.least, planned[0].repeat.most, planned[0].repeat.judged) == (5, 25, 1)
     quick = next(act.repeat for act in acts("pts-iops", "quick") if act.repeat)
     assert (quick.least, quick.most, quick.judged) == (6, 25, 2)
     left_out = [act for act in acts("pts-iops", logical_block_bytes=4096) if act.not_run]
@@ -63,8 +63,8 @@ def test_pts_iops_has_56_points_a_round_and_leaves_out_what_the_drive_cannot():
 )
 def test_pts_iops_has_the_order_and_the_settings_that_the_methods_state(variant, percent, cache, load):
     """host/docs/how/methods.md; mixes outside, block sizes inside, each from large to small."""
-    found = acts("pts-iops", variant)
-    points = [act for act in found if act.repeat]
+    planned = acts("pts-iops", variant)
+    points = [act for act in planned if act.repeat]
     blocks = ("1024 KiB", "128 KiB", "64 KiB", "32 KiB", "16 KiB", "8 KiB", "4 KiB", "512 B")
     mixes = (100, 95, 65, 50, 35, 5, 0)
     assert [(a.point["read"], a.point["block"]) for a in points] == [(mix, size) for mix in mixes for size in blocks]
@@ -73,15 +73,15 @@ def test_pts_iops_has_the_order_and_the_settings_that_the_methods_state(variant,
     assert {a.range_bytes for a in points} == {(256 << 30) * percent // 100}
     tracked = ("iops read=0 block=4KiB", "iops read=65 block=64KiB", "iops read=100 block=1024KiB")
     assert points[0].repeat.until[0].track == tracked
-    assert [act.path for act in found[:3]] == ["purge", "cache", "wipc"]
-    assert found[1].keys["write_cache"] == cache and found[2].keys["block"] == 128 << 10
+    assert [act.path for act in planned[:3]] == ["purge", "cache", "wipc"]
+    assert planned[1].keys["write_cache"] == cache and planned[2].keys["block"] == 128 << 10
 
 
 def test_trim_validation_measures_the_same_three_times():
-    found = {act.path: act for act in acts("trim-validation") if not act.not_run}
-    assert [*found] == ["purge", "clean", "fill", "torture", "dirty", "trim", "after"]
-    assert found["clean"].keys == found["dirty"].keys == found["after"].keys
-    keys, torture = found["clean"].keys, found["torture"].keys
+    planned = {act.path: act for act in acts("trim-validation") if not act.not_run}
+    assert [*planned] == ["purge", "clean", "fill", "torture", "dirty", "trim", "after"]
+    assert planned["clean"].keys == planned["dirty"].keys == planned["after"].keys
+    keys, torture = planned["clean"].keys, planned["torture"].keys
     assert [keys[key] for key in ("pattern", "read", "qd", "time")] == ["sequential", 0, 1, 60]
     assert [torture[key] for key in ("pattern", "read", "qd", "time")] == ["random", 0, 32, 3600]
     assert (keys["block"], torture["block"]) == (((128 << 10, 100),), ((4096, 100),))
@@ -97,10 +97,10 @@ def test_an_amount_is_of_the_capacity_and_a_fill_without_one_is_one_pass():
 def test_a_range_of_raw_nand_is_the_reviews_over_provisioning():
     # 336 GiB of raw NAND, 200 GB tested: 44.6 %
     op = 100 * (1 - 200e9 / (336 << 30))
-    found = acts(
+    planned = acts(
         "consistency", None, {"range": f"raw {100 - op:.6f} %"}, capacity_bytes=240 * 10**9, raw_nand_bytes=336 << 30
     )
-    assert found[1].range_bytes == pytest.approx(200e9, abs=MIB)
+    assert planned[1].range_bytes == pytest.approx(200e9, abs=MIB)
     with pytest.raises(UsageError, match="raw NAND is known"):
         acts("consistency", "op25", raw_nand_bytes=None)
     with pytest.raises(UsageError, match="own over-provisioning is 6.9 % of raw NAND"):
@@ -116,15 +116,15 @@ def test_what_the_bench_lacks_is_said_before_anything_starts():
 
 def test_durable_writes_are_not_run_where_none_reach_the_drive():
     """fio's NBD engine sends no FUA: its figures would be those of plain writes."""
-    found = [act for act in acts("sync-write", capabilities=prepare.VIRTUAL) if act.path == "commit"]
-    assert {act.point["sync"] for act in found if act.not_run} == {"each"} and len(found) == 12
-    assert "without FUA" in next(act.not_run for act in found if act.not_run)
+    planned = [act for act in acts("sync-write", capabilities=prepare.VIRTUAL) if act.path == "commit"]
+    assert {act.point["sync"] for act in planned if act.not_run} == {"each"} and len(planned) == 12
+    assert "without FUA" in next(act.not_run for act in planned if act.not_run)
     assert not any(act.not_run for act in acts("sync-write", capabilities=prepare.REAL))
 
 
 def test_pts_lat_is_nine_points_at_queue_depth_one_then_twenty_minutes_of_writes():
-    found = acts("pts-lat")
-    points, histogram = [act for act in found if act.repeat], found[-1]
+    planned = acts("pts-lat")
+    points, histogram = [act for act in planned if act.repeat], planned[-1]
     assert [(act.point["read"], act.point["block"]) for act in points] == [
         (read, block) for read in (100, 65, 0) for block in ("8 KiB", "4 KiB", "512 B")
     ]
@@ -144,17 +144,17 @@ def test_pts_lat_is_nine_points_at_queue_depth_one_then_twenty_minutes_of_writes
 @pytest.mark.parametrize(("variant", "percent", "cache"), [(None, 100, "off"), ("client", 75, "on")])
 def test_pts_tp_fills_with_the_block_of_its_rounds(variant, percent, cache):
     """Read, then write, one thread of 32, in order; each block size on a drive purged for it."""
-    found = acts("pts-tp", variant)
-    assert next(act for act in found if act.do == "set").keys == {"write_cache": cache}
+    planned = acts("pts-tp", variant)
+    assert next(act for act in planned if act.do == "set").keys == {"write_cache": cache}
     for size in (1024, 128):
         block = size << 10
-        fill = next(act for act in found if act.path == f"wipc-{size}")
+        fill = next(act for act in planned if act.path == f"wipc-{size}")
         assert (fill.keys["block"], fill.amount_bytes, fill.range_bytes) == (
             block,
             512 << 30,
             (256 << 30) * percent // 100,
         )
-        points = [act for act in found if act.path == f"rounds-{size}/point"]
+        points = [act for act in planned if act.path == f"rounds-{size}/point"]
         assert [act.point["read"] for act in points] == [100, 0] and {act.keys["block"] for act in points} == {
             ((block, 100),)
         }
@@ -163,15 +163,15 @@ def test_pts_tp_fills_with_the_block_of_its_rounds(variant, percent, cache):
         }
         (ruled,) = points[0].repeat.until
         assert ruled.track == ("MB/s read=0",) and (points[0].repeat.least, points[0].repeat.most) == (5, 25)
-    assert [act.path for act in found if act.do == "purge"] == ["purge-1024", "purge-128"]
+    assert [act.path for act in planned if act.do == "purge"] == ["purge-1024", "purge-128"]
 
 
 @pytest.mark.parametrize(("variant", "oio"), [(None, (4, 32)), ("client", (2, 16))])
 def test_pts_wsat_writes_a_purged_drive_until_it_is_saturated(variant, oio):
     """4 times the capacity, 6 h, or the rule on minutes that are half an hour apart; no fill comes before."""
-    found = acts("pts-wsat", variant)
-    wsat, histogram = (act for act in found if act.do == "load")
-    assert [act.do for act in found] == ["purge", "set", "load", "load"]
+    planned = acts("pts-wsat", variant)
+    wsat, histogram = (act for act in planned if act.do == "load")
+    assert [act.do for act in planned] == ["purge", "set", "load", "load"]
     rule, written, time = wsat.keys["until"]
     assert (rule.rule, rule.record_s, rule.spaced_s, rule.after.fixed_bytes) == ("pts", 60, 1800, 1 << 20)
     assert (written.written.times, time.time_s, load.longest_s(histogram)) == (4, 6 * 3600, 1200)
@@ -239,8 +239,8 @@ def test_pauses_that_a_repeat_sweeps_are_of_the_loads_with_bursts():
     text = '[[step]]\nname = "wait"\ndo = "repeat"\nover = [{ off = ["5 s", "50 s"] }]\n'
     text += f'[[step.step]]\nname = "accesses"\n{load}on = "5 s"\ncycles = 3\n'
     text += f'[[step.step]]\nname = "base"\n{load}time = "9 s"\n'
-    found = expand.expand(grammar.read(SMALL + text), drive(), ALL)
-    assert [(act.path, act.keys.get("on"), act.keys.get("off")) for act in found] == [
+    planned = expand.expand(grammar.read(SMALL + text), drive(), ALL)
+    assert [(act.path, act.keys.get("on"), act.keys.get("off")) for act in planned] == [
         ("wait/accesses", 5, 5),
         ("wait/base", None, None),
         ("wait/accesses", 5, 50),
@@ -273,22 +273,22 @@ def test_points_of_all_steps_together_have_an_end_when_the_plan_is_read():
 
 
 def test_degrade_recover_is_eight_rounds_five_more_and_five_rests():
-    found = acts("degrade-recover")
-    growing = [act for act in found if act.path == "degradation/degrade"]
+    planned = acts("degrade-recover")
+    growing = [act for act in planned if act.path == "degradation/degrade"]
     assert [act.keys["time"] for act in growing] == [60 * minutes for minutes in range(10, 50, 5)]
-    passes = [act for act in found if act.path.endswith("/pass") or act.path.startswith("recovered-")]
+    passes = [act for act in planned if act.path.endswith("/pass") or act.path.startswith("recovered-")]
     assert len(passes) == 8 + 1 + 5 and all("time" not in act.keys for act in passes)
     assert {load.most_ios(act.keys) for act in passes} == {200_000}
-    (steady,) = (act for act in found if act.path == "steady/degrade")
+    (steady,) = (act for act in planned if act.path == "steady/degrade")
     assert steady.repeat.most == 5 and steady.keys["time"] == 2700
     sizes = dict(steady.keys["block"])
     assert sum(size * percent for size, percent in sizes.items()) == pytest.approx(100 * 514 * 1024, rel=0.08)
-    assert [act.keys["time"] for act in found if act.do == "idle"] == [300.0] * 5
+    assert [act.keys["time"] for act in planned if act.do == "idle"] == [300.0] * 5
 
 
 def test_a_swept_part_that_is_too_small_is_left_out_and_another_is_refused():
-    found = {act.label: act.not_run for act in acts("working-set", capacity_bytes=64 << 20)}
-    assert found["read qd=1 range=10%"] and not found["read qd=1 range=50%"]
+    planned = {act.label: act.not_run for act in acts("working-set", capacity_bytes=64 << 20)}
+    assert planned["read qd=1 range=10%"] and not planned["read qd=1 range=50%"]
     with pytest.raises(expand.TooSmall):
         acts("host-memory", sets={"part": "10 %"}, capacity_bytes=64 << 20)
 
@@ -296,9 +296,9 @@ def test_a_swept_part_that_is_too_small_is_left_out_and_another_is_refused():
 def test_speed_is_not_measured_in_a_state_without_io():
     states = [{"max_W": 1.0, "operational": on, "enter_us": 0, "exit_us": 0} for on in (True, True, False)]
     plan = grammar.read(*grammar.find("power-limits"))
-    found = {act.label: act.not_run for act in expand.expand(plan, drive() | {"power_states": states}, ALL)}
-    assert not found["states/write power_state=1"] and found["states/write power_state=2"]
-    assert found["states/read power_state=3"] != found["states/read power_state=2"]
+    planned = {act.label: act.not_run for act in expand.expand(plan, drive() | {"power_states": states}, ALL)}
+    assert not planned["states/write power_state=1"] and planned["states/write power_state=2"]
+    assert planned["states/read power_state=3"] != planned["states/read power_state=2"]
     waking = grammar.read(*grammar.find("power-states"))
     loads = expand.expand(waking, drive() | {"power_states": states}, ALL)
     assert not next(act for act in loads if act.label == "states/wake power_state=2").not_run

@@ -20,8 +20,8 @@ def value(text, **errors):
     def lookup(path, name):
         return Uncertain(VALUES.get((path, name)), errors.get(path, 0.0))
 
-    found = formula.evaluate(formula.parse(text), lookup)
-    return found.value, found.why or None
+    evaluated = formula.evaluate(formula.parse(text), lookup)
+    return evaluated.value, evaluated.why or None
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_values(text, expected):
     ],
 )
 def test_what_cannot_be_computed_is_none_with_the_reason(text, reason):
-    found, why = value(text)
-    assert found is None and reason in why
+    result, why = value(text)
+    assert result is None and reason in why
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ SUMS = st.recursive(
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(SUMS)
 def test_sums_are_pythons(text):
-    found, why = value(text)
+    result, why = value(text)
     try:
-        assert found == pytest.approx(of_python(ast.parse(text, mode="eval").body)) and why is None
+        assert result == pytest.approx(of_python(ast.parse(text, mode="eval").body)) and why is None
     except ZeroDivisionError:
-        assert found is None and "too near to 0" in why
+        assert result is None and "too near to 0" in why
     again, _ = value(formula.written(formula.parse(text)))
-    assert again == found
+    assert again == result
 
 
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)

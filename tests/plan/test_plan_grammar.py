@@ -146,8 +146,8 @@ def test_any_change_of_a_shipped_plan_is_a_plan_or_a_usage_error(seed):
 
 
 def test_the_changes_make_both():
-    found = [outcome(mutated(SHIPPED[seed % len(SHIPPED)], random.Random(seed))) for seed in range(60)]
-    assert found.count("refused") > 30 and "expanded" in found
+    outcomes = [outcome(mutated(SHIPPED[seed % len(SHIPPED)], random.Random(seed))) for seed in range(60)]
+    assert outcomes.count("refused") > 30 and "expanded" in outcomes
 
 
 def test_any_change_of_the_text_is_a_plan_or_a_usage_error():
@@ -170,6 +170,6 @@ def test_a_plan_of_a_run_has_its_parameters_however_long_they_are():
     text = HEAD + "[param]\nqd = [1, 2]\n" + STEP + 'over = [{ qd = "$qd" }]\n'
     words = f"[{','.join(map(str, range(1, 260)))}]"
     plan = grammar.read(text, sets={"qd": words})
-    said = json.loads(json.dumps({"text": text, "variant": None, "params": plan.params}))
+    document = json.loads(json.dumps({"text": text, "variant": None, "params": plan.params}))
     assert len(words) < 1000 < len(json.dumps(plan.params["qd"]))
-    assert grammar.of_run(said, "run.json") == plan
+    assert grammar.of_run(document, "run.json") == plan

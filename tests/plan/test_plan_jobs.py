@@ -18,7 +18,7 @@ def files(prepared, target):
 
 
 @pytest.mark.parametrize(
-    ("variant", "sets", "kept"),
+    ("variant", "sets", "stored"),
     [
         ("2013", {}, "2013"),
         ("2015", {}, "2015"),
@@ -27,9 +27,9 @@ def files(prepared, target):
         ("op50", {"rule": "never", "time": "1 h"}, "op50"),
     ],
 )
-def test_job_files_of_a_real_drive(variant, sets, kept):
+def test_job_files_of_a_real_drive(variant, sets, stored):
     made = files(prepare.prepare("consistency", DRIVE, variant, sets), "/dev/nvme0n1")
-    assert made == {step: (KEPT / f"{kept}-{step}.fio").read_text() for step in ("fill", "load")}
+    assert made == {step: (KEPT / f"{stored}-{step}.fio").read_text() for step in ("fill", "load")}
 
 
 def test_job_files_of_a_dilated_virtual_drive():

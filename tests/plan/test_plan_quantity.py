@@ -56,8 +56,8 @@ GIB = 1 << 30
     ],
 )
 def test_values(kind, value, expected):
-    found = quantity.parse(value, kind)
-    assert found == expected and type(found) is type(expected)
+    quantity_ = quantity.parse(value, kind)
+    assert quantity_ == expected and type(quantity_) is type(expected)
 
 
 REFUSED = {

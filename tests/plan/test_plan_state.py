@@ -73,33 +73,33 @@ def test_the_cost_of_the_reviews_test_by_hand():
     fill, load = (act for act in shipped("consistency", "2013") if act.do in ("fill", "load"))
     size = 10**12 >> 20 << 20
     assert cost.of(fill, DRIVE).time_s == pytest.approx((size / 540e6 + 0.3, size / 150e6 + 1))
-    found = cost.of(load, DRIVE)
+    costs = cost.of(load, DRIVE)
     assert (
-        found.time_s == pytest.approx((2000.3 + READING_S[0], 2001 + READING_S[1]))
-        and found.most_bytes == 800_000_000_000
+        costs.time_s == pytest.approx((2000.3 + READING_S[0], 2001 + READING_S[1]))
+        and costs.most_bytes == 800_000_000_000
     )
-    assert found.written_bytes == pytest.approx((2000 * 2000 * 4096, 2000 * 60_000 * 4096))
+    assert costs.written_bytes == pytest.approx((2000 * 2000 * 4096, 2000 * 60_000 * 4096))
     whole = cost.total(shipped("consistency", "2013"), DRIVE)
     assert whole.most_bytes == size + 800_000_000_000 and whole.jobs == (2, 2)
-    both_s = [a + b for a, b in zip(cost.of(fill, DRIVE).time_s, found.time_s)]
+    both_s = [a + b for a, b in zip(cost.of(fill, DRIVE).time_s, costs.time_s)]
     assert whole.time_s == pytest.approx([s + erase_s for s, erase_s in zip(both_s, speeds.ERASE_S["purge"])])
 
 
 def test_a_rule_ends_between_the_least_it_needs_and_its_time():
     load = next(act for act in shipped("consistency") if act.do == "load")
-    found = cost.of(load, DRIVE)
-    assert found.time_s[1] == 6 * 3600 + 1 + READING_S[1]
-    found = cost.of(load, DRIVE | {"raw_nand_bytes": 13 * 10**11})  # its spare area, and a quarter of it more
-    assert found.written_bytes[0] == pytest.approx(0.375e12, rel=1e-4)
-    assert found.time_s[0] == pytest.approx(0.375e12 / (60_000 * 4096), rel=0.01)
+    costs = cost.of(load, DRIVE)
+    assert costs.time_s[1] == 6 * 3600 + 1 + READING_S[1]
+    costs = cost.of(load, DRIVE | {"raw_nand_bytes": 13 * 10**11})  # its spare area, and a quarter of it more
+    assert costs.written_bytes[0] == pytest.approx(0.375e12, rel=1e-4)
+    assert costs.time_s[0] == pytest.approx(0.375e12 / (60_000 * 4096), rel=0.01)
     for unknown in ({"raw_nand_bytes": None}, {"raw_nand_bytes": 13 * 10**11, "raw_nand_assumed": True}):
         assert cost.of(load, DRIVE | unknown).written_bytes[0] == pytest.approx(0.0875e12, rel=1e-4)
 
 
 def test_an_amount_that_ends_a_load_is_the_most_that_is_expected():
     load = next(act for act in shipped("pts-wsat") if act.path == "wsat")
-    found = cost.of(load, DRIVE)
-    assert found.written_bytes[1] == 4e12 and found.time_s[1] == 6 * 3600 + 1 + READING_S[1]
+    costs = cost.of(load, DRIVE)
+    assert costs.written_bytes[1] == 4e12 and costs.time_s[1] == 6 * 3600 + 1 + READING_S[1]
     small = DRIVE | {"capacity_bytes": 10**9}  # 4 GB, at 2000 IOPS
     assert cost.of(load, small).time_s[1] == pytest.approx(4e9 / (2000 * 4096) + 1 + READING_S[1])
 
@@ -128,9 +128,9 @@ def test_what_a_number_of_ios_ends_writes_the_same_on_any_machine():
     written = 0.65 * 1000 * 4096
     drive = DRIVE | {"interface": "nbd"}
     for known in ({}, {act.label: (0.5, 9.9)}, {act.label: (50.0, 9.9)}):
-        found = cost.of(act, drive, known)
-        assert found.written_bytes == pytest.approx((0.59 * 4096e3, 0.71 * 4096e3), rel=0.01)  # fio draws the mix
-        assert sum(found.written_bytes) / 2 == pytest.approx(written) and found.most_bytes == found.written_bytes[1]
+        costs = cost.of(act, drive, known)
+        assert costs.written_bytes == pytest.approx((0.59 * 4096e3, 0.71 * 4096e3), rel=0.01)  # fio draws the mix
+        assert sum(costs.written_bytes) / 2 == pytest.approx(written) and costs.most_bytes == costs.written_bytes[1]
     start_s = cost.JOB_S
     first_s = [a + b for a, b in zip(start_s, READING_S)]
     assert cost.of(act, drive).time_s == pytest.approx((1 / 60 + first_s[0], 1000 / 300 + first_s[1]))
@@ -153,12 +153,12 @@ def test_an_earlier_run_is_known_by_the_mean_of_its_rounds():
     events += [{"kind": "smart.start", "t_ns": 0}, {"kind": "smart.end", "t_ns": 4 * 10**8, "ok": True}]
     events += [{"kind": "step.start", "t_ns": 0, "step": "purge"}]
     events += [{"kind": "step.end", "t_ns": 7 * 10**9, "ok": True, "step": "purge"}]
-    found = earlier._of(events, 1)
-    assert found == {"point read=0": (3.0, 250.0), "purge": (7.0, 0.0), cost.READING: (0.4, 0.0)}
+    by_act = earlier._of(events, 1)
+    assert by_act == {"point read=0": (3.0, 250.0), "purge": (7.0, 0.0), cost.READING: (0.4, 0.0)}
     purge, *_ = shipped("consistency")
     assert cost.of(purge, DRIVE).time_s == speeds.ERASE_S["purge"]
-    assert cost.of(purge, DRIVE, found).time_s == pytest.approx((6.3, 7.7))
-    assert cost.reading(DRIVE, found).time_s == pytest.approx((0.2, 0.8))
+    assert cost.of(purge, DRIVE, by_act).time_s == pytest.approx((6.3, 7.7))
+    assert cost.reading(DRIVE, by_act).time_s == pytest.approx((0.2, 0.8))
 
 
 def test_an_earlier_run_of_a_mix_is_known_by_its_writes():
@@ -178,8 +178,11 @@ def test_no_drive_of_its_class_is_too_fast_for_a_shipped_plan(interface, fastest
             if job and job.most_bytes and not small:
                 assert job.most_bytes > fastest_Bps * job.time_s, (name, act.label)
             if job and job.most_bytes and not load.most_ios(act.keys):  # those end by themselves
-                said = cost.of(act, DRIVE | {"interface": interface}).most_bytes
-                assert job.most_bytes * (1 - act.keys["read"] / 100) == pytest.approx(said, rel=1e-6), (name, act.label)
+                most_bytes = cost.of(act, DRIVE | {"interface": interface}).most_bytes
+                assert job.most_bytes * (1 - act.keys["read"] / 100) == pytest.approx(most_bytes, rel=1e-6), (
+                    name,
+                    act.label,
+                )
 
 
 def test_a_dilated_drive_is_as_fast_for_the_host_as_any_virtual_one():
@@ -190,7 +193,7 @@ def test_a_dilated_drive_is_as_fast_for_the_host_as_any_virtual_one():
     times = [cost._by_class(fill, DRIVE | k).time_s for k in (one, ten)]
     sizes = [cost._by_class(write, DRIVE | k).written_bytes for k in (ten, one)]
     for more, less in (times, sizes):
-        assert more == pytest.approx([10 * each for each in less])
+        assert more == pytest.approx([10 * value for value in less])
 
 
 def test_reads_write_nothing():
@@ -200,9 +203,9 @@ def test_reads_write_nothing():
 
 def test_classes_are_ranges():
     for kind in (*speeds.SPEEDS, "NVMe"):
-        found = cost.total(shipped("consistency", "2013"), DRIVE | {"interface": kind})
-        assert found.time_s[0] < found.time_s[1]
-        assert found.written_bytes[0] < found.written_bytes[1] <= found.most_bytes
+        costs = cost.total(shipped("consistency", "2013"), DRIVE | {"interface": kind})
+        assert costs.time_s[0] < costs.time_s[1]
+        assert costs.written_bytes[0] < costs.written_bytes[1] <= costs.most_bytes
 
 
 PAST = standing.Past(1, None, 3, State("written", 100, "l"))
@@ -210,7 +213,7 @@ BEFORE = Reading("F1", 1000 * UNIT, UNIT, 8 << 30)
 
 
 @pytest.mark.parametrize(
-    ("now", "ours", "powered", "kept", "words"),
+    ("now", "ours", "powered", "holds", "words"),
     [
         (Reading("F1", 1100 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, True, "steady"),
         (Reading("F1", 1102 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), False, True, "steady"),
@@ -226,9 +229,9 @@ BEFORE = Reading("F1", 1000 * UNIT, UNIT, 8 << 30)
         (Reading("F1", 1000 * UNIT, UNIT, 9 << 30), (0, 0), True, True, "steady"),  # written since
     ],
 )
-def test_what_is_left_of_a_state(now, ours, powered, kept, words):
+def test_what_is_left_of_a_state(now, ours, powered, holds, words):
     state, void = cut_short.left(PAST, BEFORE, now, ours, powered)
-    assert state == (PAST.state if kept else UNKNOWN) and words in "; ".join(void)
+    assert state == (PAST.state if holds else UNKNOWN) and words in "; ".join(void)
 
 
 def test_a_steady_state_never_survives_and_rest_needs_power():

@@ -50,12 +50,12 @@ READ = [
 
 @pytest.mark.parametrize("kind, value, expected", READ)
 def test_values(kind, value, expected):
-    found = values.read(value, kind)
-    assert found == (value if expected is None else expected)
+    value_ = values.read(value, kind)
+    assert value_ == (value if expected is None else expected)
 
 
 @pytest.mark.parametrize(
-    "kind, value, said",
+    "kind, value, message",
     [
         ("blocks", {}, "a mix such as"),
         ("blocks", 4096, 'do you mean "4096 B"?'),
@@ -116,11 +116,11 @@ def test_values(kind, value, expected):
         ("value", "IOPS", "one of iops"),
     ],
 )
-def test_what_is_refused(kind, value, said):
+def test_what_is_refused(kind, value, message):
     with pytest.raises(Wrong) as raised:
         values.read(value, kind, "x")
     words = f"{raised.value.expected}; {raised.value.seen}; {raised.value.do}".replace("`", "")
-    assert all(part in words for part in said.split("|")) and words.isprintable(), words
+    assert all(part in words for part in message.split("|")) and words.isprintable(), words
 
 
 @pytest.mark.parametrize("kind", [*values.READERS, *quantity.EXPECTED])

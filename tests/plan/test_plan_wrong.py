@@ -125,8 +125,8 @@ def test_a_wrong_repeat(outer, inner, sentence):
 
 
 def test_what_a_repeat_sweeps_is_read_for_each_step_inside():
-    found = steps(REPEAT.format("over = [{ read = [100, 0] }]", 'time = "1 s"'))
-    assert "read" not in found["rounds/point"].keys and found["rounds"].axes == {"read": [100, 0]}
+    parsed = steps(REPEAT.format("over = [{ read = [100, 0] }]", 'time = "1 s"'))
+    assert "read" not in parsed["rounds/point"].keys and parsed["rounds"].axes == {"read": [100, 0]}
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_choose_picks_from_points_that_are_there():
     chosen = pick.format("qd = 4").replace('"pick"', '"pick2"').replace("rounds/point", "again/load")
     swept = at.format("min").replace('time = "1 s"', 'over = [{{ time = ["1 s", "2 s"] }}]'.format())
     assert "sweep all of its points on its own" in refused(HEAD + text + pick.format("qd = 4") + swept + chosen)
-    said = at.format("min").replace("time =", "qd = 2\ntime =")
-    assert "qd either set or swept" in refused(HEAD + text + pick.format("qd = 4") + said)
+    plan = at.format("min").replace("time =", "qd = 2\ntime =")
+    assert "qd either set or swept" in refused(HEAD + text + pick.format("qd = 4") + plan)
 
 
 def test_what_the_chosen_point_sets_need_not_be_said():
@@ -213,9 +213,9 @@ def test_parameters_go_into_lists_and_into_until():
     text += f'[[step]]\n{LOAD}until = [{{ steady = "$rule", value = "iops" }}, {{ time = "$end" }}]\n'
     for name, blocks in (("b", 'over = [{ block = "$blocks" }]'), ("c", 'block = "$mix"')):
         text += f'[[step]]\nname = "{name}"\ndo = "load"\npattern = "random"\nread = 0\n{blocks}\ntime = "1 s"\n'
-    found = steps(text)
-    assert found["load"].keys["until"][1].time_s == 3600 and found["b"].axes["block"] == ["4 KiB", "8 KiB"]
-    assert found["c"].keys["block"] == ((4096, 60), (8192, 40))
+    parsed = steps(text)
+    assert parsed["load"].keys["until"][1].time_s == 3600 and parsed["b"].axes["block"] == ["4 KiB", "8 KiB"]
+    assert parsed["c"].keys["block"] == ((4096, 60), (8192, 40))
     plan = grammar.read(HEAD + text, "my.toml", "v", {"end": "2 h", "mix": '{ "16 KiB" = 100 }'})
     assert plan.steps[1].axes["block"] == ["1 MiB"] and plan.steps[2].keys["block"] == ((16384, 100),)
     assert plan.steps[0].keys["until"][1].time_s == 7200 and plan.params["end"] == "2 h"

@@ -84,7 +84,7 @@ def one_step(kind, key=None, value=None) -> str:
     """A plan whose last step is whole and right, but for one key's value."""
     says = {"name": '"a"', "do": f'"{kind}"', **SAYS.get(kind, {})} | ({key: value} if key else {})
     inside = '[[step.step]]\nname = "p"\ndo = "purge"\n' if kind == "repeat" and key != "step" else ""
-    lines = "".join(f"{name} = {said}\n" for name, said in says.items())
+    lines = "".join(f"{name} = {value}\n" for name, value in says.items())
     return f"{HEAD}{SWEPT if kind == 'choose' else ''}[[step]]\n{lines}{inside}"
 
 
@@ -139,7 +139,7 @@ def test_a_wrong_type_of_every_key_of_every_view(view):
     line = 2 + text[: part.start()].count("\n")
     grammar.read(text, "my.toml")
     for key in ("view", *shows.views()[view].required, *shows.views()[view].optional):
-        others = "".join(f"{each}\n" for each in part[1].splitlines() if not re.match(rf"{key} *=", each))
+        others = "".join(f"{line}\n" for line in part[1].splitlines() if not re.match(rf"{key} *=", line))
         for value in WRONG:
             wrong = f"{text[: part.start(1)]}{key} = {value}\n{others}{text[part.end(1) :]}"
             try:

@@ -23,15 +23,15 @@ def runs(tmp_path_factory):
 
 @pytest.mark.parametrize("name", pts_runs.NAMES)
 def test_every_number_on_the_page_is_the_one_put_in(runs, name):
-    w, found = runs(name)
-    seen = [CHECKS[show["view"]](Case(w, found, show)) for show in found.plan.shows]
-    assert all(seen) and len(seen) == len(found.plan.shows) > 1
+    w, table_ = runs(name)
+    seen = [CHECKS[show["view"]](Case(w, table_, show)) for show in table_.plan.shows]
+    assert all(seen) and len(seen) == len(table_.plan.shows) > 1
 
 
 @pytest.mark.parametrize("name", pts_runs.NAMES)
 def test_every_row_of_the_json_has_the_numbers_put_in(runs, name):
-    w, found = runs(name)
-    rows = [row for row in documents.of_table(found)["rows"] if row["do"] == "load"]
+    w, table_ = runs(name)
+    rows = [row for row in documents.of_table(table_)["rows"] if row["do"] == "load"]
     assert len(rows) == len(w.put) and all(row["state"] == "done" for row in rows)
     for (row, (label, number)), put in zip(zip(rows, w.put, strict=True), w.put.values(), strict=True):
         assert (row["path"], row["round"]) == (w.acts[label].path, number) and row["point"] == w.acts[label].point
@@ -46,9 +46,9 @@ def test_every_row_of_the_json_has_the_numbers_put_in(runs, name):
 
 
 def test_write_amplification_and_temperature_are_those_of_the_readings(runs):
-    w, found = runs("pts-wsat")
-    of = [show for show in found.plan.shows if show["view"] == "series" and "wa" in show["value"]]
-    over, case = (Case(w, found, show) for show in sorted(of, key=lambda show: show.get("along") is None))
+    w, table_ = runs("pts-wsat")
+    of = [show for show in table_.plan.shows if show["view"] == "series" and "wa" in show["value"]]
+    over, case = (Case(w, table_, show) for show in sorted(of, key=lambda show: show.get("along") is None))
     (put,), marks = over.puts("wsat"), over.panels[over.words.index("wa")].plots[0].marks
     for mark, (second, wa, _) in zip(marks[-len(w.polled) :], w.polled, strict=True):
         done = sum(put.writes[: int(second)]) * 4096 / synthetic_plan.DRIVE["capacity_bytes"]
@@ -65,8 +65,8 @@ def test_write_amplification_and_temperature_are_those_of_the_readings(runs):
 
 def test_no_cell_of_a_swept_matrix_has_the_number_of_its_mirror(runs):
     """Threads and queue depth are not exchanged: not in the matrix, and not in what fio is asked for."""
-    w, found = runs("pts-dirth")
-    case = Case(w, found, next(show for show in found.plan.shows if show["view"] == "matrix"))
+    w, table_ = runs("pts-dirth")
+    case = Case(w, table_, next(show for show in table_.plan.shows if show["view"] == "matrix"))
     head, *lines = case.panels[0].tables[0]
     assert head[1:] == ["32", "16", "2", "1"] and [line[0] for line in lines] == ["32", "8", "1"]
     cells = {(line[0], depth): cell for line in lines for depth, cell in zip(head[1:], line[1:], strict=True)}

@@ -41,10 +41,10 @@ WORKED = [WORK] * 30 + [FLOOR] * 90
     ],
 )
 def test_the_rule(power_W, reached, after_s, above_J):
-    found = quiet.verdict(power_W)
-    assert (found.reached, found.after_s) == (reached, after_s)
-    assert found.above_J is None if above_J is None else found.above_J == pytest.approx(above_J, abs=0.011)
-    assert found.reached or found.why
+    verdict = quiet.verdict(power_W)
+    assert (verdict.reached, verdict.after_s) == (reached, after_s)
+    assert verdict.above_J is None if above_J is None else verdict.above_J == pytest.approx(above_J, abs=0.011)
+    assert verdict.reached or verdict.why
 
 
 def test_what_draws_the_same_power_for_longer_than_the_least_looks_like_a_floor():
@@ -54,9 +54,9 @@ def test_what_draws_the_same_power_for_longer_than_the_least_looks_like_a_floor(
 
 
 def test_the_figures_of_a_rest():
-    found = quiet.verdict(WORKED)
-    assert (found.floor_W, found.band_W) == (FLOOR, 0.02 * FLOOR) and found.why is None
-    assert found.energy_J == pytest.approx(30 * WORK + 90 * FLOOR)
+    verdict = quiet.verdict(WORKED)
+    assert (verdict.floor_W, verdict.band_W) == (FLOOR, 0.02 * FLOOR) and verdict.why is None
+    assert verdict.energy_J == pytest.approx(30 * WORK + 90 * FLOOR)
     gap = quiet.verdict([None] + WORKED)
     assert gap.reached and gap.energy_J is None and gap.why == "1 s have no power samples"
 
@@ -127,11 +127,11 @@ def test_an_idle_until_quiet_ends_when_power_has_come_down(tmp_path, k):
     assert lasted_s == 160
     kinds = [event["kind"] for event in events]
     assert kinds == ["poll", "step.start", "step.end", "poll", "quiet"], "no poll between the two"
-    found = events[-1]
-    assert found["step"] == "rest" and found["reached"] and (found["after_s"], found["lasted_s"]) == (100, 160)
-    assert found["energy_J"] == pytest.approx(100 * WORK + 60 * FLOOR)
-    assert found["above_J"] == pytest.approx(100 * (WORK - FLOOR))
-    assert (found["nand_written_bytes"], found["host_written_bytes"]) == (5 * 10**8, 0)
+    event = events[-1]
+    assert event["step"] == "rest" and event["reached"] and (event["after_s"], event["lasted_s"]) == (100, 160)
+    assert event["energy_J"] == pytest.approx(100 * WORK + 60 * FLOOR)
+    assert event["above_J"] == pytest.approx(100 * (WORK - FLOOR))
+    assert (event["nand_written_bytes"], event["host_written_bytes"]) == (5 * 10**8, 0)
     assert {event["reason"] for event in events if event["kind"] == "poll"} == {"idle"}
 
 

@@ -76,21 +76,21 @@ def test_the_line_of_a_load_with_reads_beside_it_counts_its_writes(tmp_path, mon
 
     monkeypatch.setattr(fio, "run", run)
     monkeypatch.setattr("ssdrig.drive.witness.between", lambda before, after: {})
-    told: list[dict] = []
-    live = SimpleNamespace(begin=lambda pace: None, second=told.append)
+    seconds: list[dict] = []
+    live = SimpleNamespace(begin=lambda pace: None, second=seconds.append)
     stop = SimpleNamespace(check=lambda: None, asked=lambda: False)
     bench = SimpleNamespace(drive={"time_dilation": 1}, witness=lambda since: None)
     stage = Stage(bench, SimpleNamespace(path=tmp_path, event=lambda *_, **__: None), live, stop, None, None, 1)
     acts = of("read-under-write")
     for label in ("under rate=2kIOPS", "precondition"):
         stage.fio(acts[label], load.job(acts[label], "/dev/null", 7, 1, "nvme"), None)
-    assert [now["total_bytes"] for now in told] == [100 * 4096, 1000 * 4096]
+    assert [now["total_bytes"] for now in seconds] == [100 * 4096, 1000 * 4096]
 
 
 def does(w: Run, label: str, watts: float, lasts_s: float, sides: dict) -> None:
     """Carry out a load of which only fio's documents are left."""
     act = w.acts[label]
-    group = [each for each in w.acts.values() if each.repeat == act.repeat]
+    group = [planned for planned in w.acts.values() if planned.repeat == act.repeat]
     folder = act.folder(None, group.index(act) + 1)
     more = {"fio": folder} | ({"point": dict(act.point)} if act.point else {})
     w.event("step.start", step=act.path, **more)
@@ -124,8 +124,8 @@ def woken(runs) -> Table:
 
 
 def test_every_cell_of_the_wakes_is_the_number_put_in(tmp_path):
-    found = woken(tmp_path)
-    (panel,) = page_reader.panels(wakes_html.wakes(Context([found], ["run"], found.plan.shows[0])))
+    table_ = woken(tmp_path)
+    (panel,) = page_reader.panels(wakes_html.wakes(Context([table_], ["run"], table_.plan.shows[0])))
     head, *lines = panel.tables[0]
     assert [line[0] for line in lines] == ["100 ms", "1 s", "5 s"]
     for line, (watts, lasts_s, held) in zip(lines, PUT.values(), strict=True):
@@ -154,9 +154,9 @@ def read_beside(runs) -> Table:
 
 
 def test_every_cell_of_reads_beside_writes_is_the_number_put_in(tmp_path):
-    found = read_beside(tmp_path)
-    show = found.plan.shows[0]
-    html = under_html.under(Context([found], ["run"], show))
+    table_ = read_beside(tmp_path)
+    show = table_.plan.shows[0]
+    html = under_html.under(Context([table_], ["run"], show))
     (panel,) = page_reader.panels(html)
     head, alone, *lines = panel.tables[0]
     assert value(alone[3].partition(" ±")[0]) == pytest.approx(10_000, rel=0.01) and alone[1] == "0"

@@ -28,7 +28,7 @@ def fill(parts, step_s=0.1, noise=0.0, stalls=0, seed=1):
     """Times and bytes of a fill in parts (bytes, bytes a second), a row each step_s."""
     rng = np.random.default_rng(seed)
     took, moved = (
-        np.concatenate([[0], np.cumsum(each)]) for each in ([b / v for b, v in parts], [b for b, _ in parts])
+        np.concatenate([[0], np.cumsum(column)]) for column in ([b / v for b, v in parts], [b for b, _ in parts])
     )
     t = np.append(np.arange(0, took[-1], step_s), took[-1])
     done = np.interp(t, took, moved)
@@ -45,12 +45,12 @@ def off(share, ratio, noise, stalls, seed):
     cliff, slow = 10 * share * GB, 10 * GB / (share / ratio + 1 - share) / 200  # the cache in 0.8 s or more
     t, done = fill([(cliff, ratio * slow), (10 * GB - cliff, slow)], 0.1, noise, stalls, seed)
     stalled = np.diff(t) > 0.7
-    found = plateaus.find(t, done)
-    size, why = plateaus.cache_bytes(found)
+    edges = plateaus.find(t, done)
+    size, why = plateaus.cache_bytes(edges)
     at = int(np.searchsorted(done, cliff)) - 1
     beside = bool(stalled[max(0, at - 1) : at + 2].any())
     most = max(0.01 * cliff, 0.005 * 10 * GB, 2 * 0.1 * ratio * slow * beside)
-    return abs(size - cliff) / most if why is None and len(found) >= 2 else np.inf
+    return abs(size - cliff) / most if why is None and len(edges) >= 2 else np.inf
 
 
 @settings(max_examples=20, deadline=None)
@@ -77,9 +77,11 @@ def test_a_stall_beside_the_change_does_not_move_it():
 
 
 def test_three_plateaus_and_none():
-    found = plateaus.find(*fill([(42 * GB, 0.53 * GB), (200 * GB, 0.16 * GB), (758 * GB, 0.08 * GB)], 0.1, 0.1, 3))
-    assert [each.to_bytes / GB for each in found] == [pytest.approx(at, rel=0.01) for at in (42, 242, 1000)]
-    assert [each.speed_Bps / GB for each in found] == [pytest.approx(at, rel=0.03) for at in (0.53, 0.16, 0.08)]
+    plateaus_ = plateaus.find(*fill([(42 * GB, 0.53 * GB), (200 * GB, 0.16 * GB), (758 * GB, 0.08 * GB)], 0.1, 0.1, 3))
+    assert [plateau.to_bytes / GB for plateau in plateaus_] == [pytest.approx(at, rel=0.01) for at in (42, 242, 1000)]
+    assert [plateau.speed_Bps / GB for plateau in plateaus_] == [
+        pytest.approx(at, rel=0.03) for at in (0.53, 0.16, 0.08)
+    ]
     for parts in ([(100 * GB, 0.5 * GB)], [(50 * GB, 0.5 * GB), (50 * GB, 0.44 * GB)]):
         assert plateaus.cache_bytes(plateaus.find(*fill(parts, 0.1, 0.1, 5)))[1].startswith("the speed did not fall")
     assert plateaus.cache_bytes(plateaus.find([0, 1, 2], [0, 1, 2])) == (None, "too few samples of the written bytes")
@@ -157,8 +159,8 @@ class Drive:
 
     def burst(self, ns: int, first: int = 0):
         """Rows of bytes by SAMPLE_NS, the ledger before and after."""
-        before, kept = self.drive.ledger(), {"window_ns": SAMPLE_NS, "npages": 64, "random": False}
-        rows, _ = self.drive.closed_loop(queue_depth=16, t_ns=self.now, duration_ns=ns, first=first, **kept)
+        before, window = self.drive.ledger(), {"window_ns": SAMPLE_NS, "npages": 64, "random": False}
+        rows, _ = self.drive.closed_loop(queue_depth=16, t_ns=self.now, duration_ns=ns, first=first, **window)
         self.now += ns
         return rows << 18, before, self.drive.ledger()
 
@@ -175,11 +177,11 @@ def aged():
     """A pass over the empty drive, the begin of one over the full drive after a rest, and that of the part that follows
     each rest."""
     model = Drive()
-    found = [model.burst(3500 * MS)]
+    bursts = [model.burst(3500 * MS)]
     for rest_ns, ns in ((3 * S, 800 * MS), (100 * MS, 120 * MS), (S, 120 * MS)):
         model.rest(rest_ns)
-        found.append(model.burst(ns))
-    return found
+        bursts.append(model.burst(ns))
+    return bursts
 
 
 def measured(rows, first=4, step=4):
@@ -234,13 +236,13 @@ def test_folding_rate_and_energy_are_the_models():
         rests.append(Rest(ms / 1000, size, joules, 0.0))
         if 500 < ms <= 600:
             folded.append(took(before, after, "nand_slc_fold_bytes"))
-            work_J.append(sum(took(before, after, f"energy_{each}_J") for each in WORK))
-    found = recovery.of(rests)
+            work_J.append(sum(took(before, after, f"energy_{work}_J") for work in WORK))
+    recovery_ = recovery.of(rests)
     rate_Bps = np.polyfit([0.525, 0.537, 0.55, 0.562, 0.575, 0.587, 0.6], folded, 1)[0]
-    assert found.used == 7 and abs(found.rate_Bps - rate_Bps) <= found.rate_error_Bps < 0.3 * rate_Bps
-    assert found.delay_s == pytest.approx(0.5, abs=0.02)
+    assert recovery_.used == 7 and abs(recovery_.rate_Bps - rate_Bps) <= recovery_.rate_error_Bps < 0.3 * rate_Bps
+    assert recovery_.delay_s == pytest.approx(0.5, abs=0.02)
     cost = 1e9 * np.polyfit(folded, work_J, 1)[0]
-    assert abs(found.energy_J_per_GB - cost) <= found.energy_error_J_per_GB < 0.3 * cost
+    assert abs(recovery_.energy_J_per_GB - cost) <= recovery_.energy_error_J_per_GB < 0.3 * cost
 
 
 @pytest.mark.parametrize("beside", [True, False])
@@ -269,12 +271,14 @@ def test_a_straight_line_until_the_cache_is_whole():
         folds_s = min(max(0.0, t - 2), 8)
         return Rest(t, 0.5 * GB * folds_s, t + 2 * folds_s if joules else None, 0.0)
 
-    found = recovery.of([rest(t) for t in (1, 3, 5, 8, 20, 60, 300)])
-    assert (found.rate_Bps, found.delay_s, found.used) == (pytest.approx(0.5 * GB), pytest.approx(2), 3)
-    assert (found.whole_bytes, found.whole_s) == (4 * GB, 20)
-    assert (found.folding_W, found.floor_W, found.energy_J_per_GB) == pytest.approx((3, 1, 4))
-    said = " ".join(plateaus_html.recovery_in_words(found, 2))
-    assert "500 MB/s of cache came back, from 2.00 s of rest on; by 3 rests" in said and "2 rests left out" in said
+    recovery_ = recovery.of([rest(t) for t in (1, 3, 5, 8, 20, 60, 300)])
+    assert (recovery_.rate_Bps, recovery_.delay_s, recovery_.used) == (pytest.approx(0.5 * GB), pytest.approx(2), 3)
+    assert (recovery_.whole_bytes, recovery_.whole_s) == (4 * GB, 20)
+    assert (recovery_.folding_W, recovery_.floor_W, recovery_.energy_J_per_GB) == pytest.approx((3, 1, 4))
+    sentence = " ".join(plateaus_html.recovery_in_words(recovery_, 2))
+    assert (
+        "500 MB/s of cache came back, from 2.00 s of rest on; by 3 rests" in sentence and "2 rests left out" in sentence
+    )
     awake = recovery.of([rest(t) for t in (0.5, 1.5, 3, 5, 8, 20, 60)])  # its floor is that before it begins to fold
     assert awake.energy_J_per_GB == pytest.approx(4)
     idle = recovery.of([rest(t)._replace(rest_J=4 * t) for t in (0.5, 1.5, 3, 5, 8, 20)])
@@ -297,8 +301,8 @@ def test_a_straight_line_until_the_cache_is_whole():
 )
 def test_the_answer_has_the_size_of_the_cache_and_the_speed_of_each_plateau(speeds, begins):
     rows = [{"bw_mean_MBps": speed} for speed in speeds]
-    found = {"cache_bytes": 42 * GB, "cache_error_bytes": 0.1 * GB, "plateaus": rows}
-    row = SimpleNamespace(result=found, value=lambda key: 740.0)
+    result = {"cache_bytes": 42 * GB, "cache_error_bytes": 0.1 * GB, "plateaus": rows}
+    row = SimpleNamespace(result=result, value=lambda key: 740.0)
     words = plateaus_html.in_words(row).replace("\u202f", " ")
     assert words.startswith(begins) and words.endswith("; all of it 740 MB/s")
 

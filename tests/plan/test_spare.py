@@ -115,11 +115,11 @@ def test_reads_use_up_nothing_and_need_no_spare_area():
 def test_a_window_of_the_plateau_is_not_steady():
     counts = two_levels(300 * GB)
     written = np.cumsum(counts) * 4096.0
-    found = spare.used_up(counts, written, filled(1000 * GB))
+    spare_ = spare.used_up(counts, written, filled(1000 * GB))
     flat = {"passed": True, "why": None}
-    assert spare.judged(flat, found, 100, written[1000])["passed"] is False
-    assert spare.judged(flat, found, 1500, written[1600])["passed"] is False, "it has not settled"
-    settled = spare.judged(flat, found, 1500, written[2500])
+    assert spare.judged(flat, spare_, 100, written[1000])["passed"] is False
+    assert spare.judged(flat, spare_, 1500, written[1600])["passed"] is False, "it has not settled"
+    settled = spare.judged(flat, spare_, 1500, written[2500])
     assert settled["passed"] and settled["past_spare_by"] == "cliff"
     since = (written[2500] - 300 * GB) / (300 * GB)
     assert settled["spare_areas_since"] == pytest.approx(since, rel=0.05) and f"{since:.1f}" in steady.rests_on(
