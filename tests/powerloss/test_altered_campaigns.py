@@ -39,18 +39,18 @@ def made(tmp_path_factory):
     for seed, name in ((1, "cuts-1"), (2, "cuts-2")):
         synthetic_cuts.write(runs, CUTS, 0.5, seed, name)
     killed = shutil.copytree(runs / "cuts-1", runs / "killed")
-    events = [each for each in journal.events(killed) if each["kind"] not in ("sums", "run.end")]
+    events = [event for event in journal.events(killed) if event["kind"] not in ("sums", "run.end")]
     header = f"{crc32((killed / 'run.json').read_bytes()):08x}"
-    events = [each | {"run_json": header} if each["kind"] == "run.start" else each for each in events]
+    events = [event | {"run_json": header} if event["kind"] == "run.start" else event for event in events]
     synthetic_run.seal(killed, events)
     return SimpleNamespace(runs=runs, closed=runs / "cuts-1", other=runs / "cuts-2", killed=killed)
 
 
-def said(run: Path) -> tuple[str, list[str]]:
+def report_of(run: Path) -> tuple[str, list[str]]:
     """(what a report has of the run and its campaign, what it says of the folder)."""
-    found = table.load(run)
-    shown = [found.data.header, *(row.result for row in found.rows)]
-    return json.dumps(shown, default=str, sort_keys=True), found.data.notes
+    loaded = table.load(run)
+    shown = [loaded.data.header, *(row.result for row in loaded.rows)]
+    return json.dumps(shown, default=str, sort_keys=True), loaded.data.notes
 
 
 def values_of(document: dict) -> list[tuple[tuple, str]]:
@@ -60,8 +60,8 @@ def values_of(document: dict) -> list[tuple[tuple, str]]:
 
 
 def altered(document: dict, at: tuple, name: str) -> dict:
-    found = json.loads(json.dumps(document))
-    inner = found
+    altered_ = json.loads(json.dumps(document))
+    inner = altered_
     for key in at[:-1]:
         inner = inner[key]
     value = VALUES[name]
@@ -69,7 +69,7 @@ def altered(document: dict, at: tuple, name: str) -> dict:
         inner.pop(at[-1])
     else:
         inner[at[-1]] = value(inner[at[-1]]) if callable(value) else value
-    return found
+    return altered_
 
 
 def of_bytes(data: bytes, other: bytes):
@@ -167,16 +167,16 @@ def is_silent(run: Path, alter, whole: str, notes: list[str]) -> bool:
     if lost or wrong:
         return False
     try:
-        found, now = said(run)
+        report, now = report_of(run)
     except JournalError:
         return False
-    return found != whole and not {*now} - {*notes}
+    return report != whole and not {*now} - {*notes}
 
 
 @pytest.mark.parametrize("state", ["closed", "killed"])
 def test_altered_campaign_is_refused_or_named(made, tmp_path, state):
     shutil.copytree(getattr(made, state), tmp_path / "source")
-    whole, notes = said(tmp_path / "source")
+    whole, notes = report_of(tmp_path / "source")
     ways = dict((alterations if state == "closed" else of_killed)(made))
     silent = [kind for kind, alter in ways.items() if is_silent(tmp_path / "run", alter, whole, notes)]
     assert not silent and len(ways) >= 100, silent
@@ -187,7 +187,7 @@ def test_report_names_what_does_not_fit(made, tmp_path):
     run = shutil.copytree(made.killed, tmp_path / "run")
     resealed(run, NUMBER, ("record", "commands"), "next")
     (run / sessions.folder(2) / "seen.npz").unlink()
-    notes = said(run)[1]
+    notes = report_of(run)[1]
     assert any(f"{sessions.folder(NUMBER)}/verdict.json" in note and "commands" in note for note in notes)
     assert any(f"{sessions.folder(2)}/seen.npz" in note for note in notes)
 
@@ -196,16 +196,16 @@ def begun(made, tmp_path, change=lambda run: None, **now):
     """A campaign that goes on with this folder, as far as it looks at it; what it says of it."""
     run = shutil.copytree(made.killed, tmp_path / "run")
     change(run)
-    told: list = []
+    lines: list = []
     event = next(event for event in journal.events(run) if event["kind"] == sessions.BEGIN)
     keys = {name: now.get(name, event.get(name)) for name in ("cuts", "streams", "mixes")}
     it = object.__new__(campaign._Campaign)
     it.folders, it.run, it.keys = [run], now.get("run", event["run"]), keys
     it.contents = SimpleNamespace(window_bytes=now.get("window_bytes", event.get("window_bytes")))
-    it.stage = SimpleNamespace(progress=SimpleNamespace(warn=told.append))
-    it._tell = lambda kind, **more: told.append(kind)
+    it.stage = SimpleNamespace(progress=SimpleNamespace(warn=lines.append))
+    it._tell = lambda kind, **more: lines.append(kind)
     it._same_campaign(now.get("seed", event["seed"]))
-    return told
+    return lines
 
 
 def test_campaign_goes_on_in_the_folder_that_it_wrote(made, tmp_path):

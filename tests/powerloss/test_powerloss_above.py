@@ -72,17 +72,17 @@ def judged(report: dict, folder: Path, until_ns: int = NEVER) -> dict:
 @pytest.mark.parametrize("name", mounts.NAMES)
 def test_a_client_that_lost_nothing_is_not_accused(name, tmp_path):
     report = written(name, tmp_path / "there")
-    found = judged(report, tmp_path / "there")
-    assert not above.broken(found)
-    assert (found["promised"], found["left"], found["lost"], found["corrupt"]) == (RECORDS, RECORDS, 0, 0)
+    ruling = judged(report, tmp_path / "there")
+    assert not above.broken(ruling)
+    assert (ruling["promised"], ruling["left"], ruling["lost"], ruling["corrupt"]) == (RECORDS, RECORDS, 0, 0)
 
 
 @pytest.mark.parametrize("name", mounts.NAMES)
 def test_only_what_was_acknowledged_before_power_returned_was_promised(name, tmp_path):
     report = written(name, tmp_path / "there")
     shutil.rmtree(tmp_path / "there")
-    found = judged(report, tmp_path / "there", report["acked_ns"][99])
-    assert (found["promised"], found["lost"]) == (99, 99) and above.broken(found)
+    ruling = judged(report, tmp_path / "there", report["acked_ns"][99])
+    assert (ruling["promised"], ruling["lost"]) == (99, 99) and above.broken(ruling)
     assert not above.broken(judged(report, tmp_path / "there", report["acked_ns"][0]))
 
 
@@ -94,15 +94,15 @@ def test_record_under_way_may_be_there_in_part_or_whole(tmp_path):
         file.flush()
         assert not above.broken(judged(report, tmp_path / "there"))
         file.write(line[len(line) // 2 :])
-    found = judged(report, tmp_path / "there")
-    assert not above.broken(found) and found["left"] == RECORDS + 1
+    ruling = judged(report, tmp_path / "there")
+    assert not above.broken(ruling) and ruling["left"] == RECORDS + 1
 
 
 def place(record: int) -> tuple[int, int]:
     """(number of the file, offset in it) of a record of the log."""
     file, within = divmod(record - 1, mounts.RECORDS_OF_FILE)
     first = file * mounts.RECORDS_OF_FILE + 1
-    return file, sum(len(mounts.framed(7, each)) for each in range(first, first + within))
+    return file, sum(len(mounts.framed(7, number)) for number in range(first, first + within))
 
 
 @pytest.mark.parametrize("record", [1, 64, 65, 100, RECORDS])
@@ -113,8 +113,8 @@ def test_altered_byte_of_the_log_is_found_in_its_record(record, tmp_path):
     content = bytearray(path.read_bytes())
     content[offset + len(mounts.framed(7, record)) - 1] ^= 1
     path.write_bytes(content)
-    found = judged(report, tmp_path / "there")
-    assert (found["lost"], found["corrupt"], found["left"]) == (0, 1, RECORDS - 1) and above.broken(found)
+    ruling = judged(report, tmp_path / "there")
+    assert (ruling["lost"], ruling["corrupt"], ruling["left"]) == (0, 1, RECORDS - 1) and above.broken(ruling)
 
 
 def test_lost_end_lost_file_and_zeros_of_the_log_are_found(tmp_path):
@@ -122,15 +122,15 @@ def test_lost_end_lost_file_and_zeros_of_the_log_are_found(tmp_path):
     _, at = place(RECORDS - 4)
     last = sorted((tmp_path / "there").iterdir())[-1]
     os.truncate(last, at)
-    found = judged(report, tmp_path / "there")
-    assert (found["lost"], found["corrupt"], found["first_lost"]) == (5, 0, RECORDS - 4)
-    assert found["oldest_lost_ms"] == round((report["acked_ns"][-1] - report["acked_ns"][RECORDS - 5]) / 1e6, 3)
+    ruling = judged(report, tmp_path / "there")
+    assert (ruling["lost"], ruling["corrupt"], ruling["first_lost"]) == (5, 0, RECORDS - 4)
+    assert ruling["oldest_lost_ms"] == round((report["acked_ns"][-1] - report["acked_ns"][RECORDS - 5]) / 1e6, 3)
     last.unlink()
     assert judged(report, tmp_path / "there")["lost"] == RECORDS - 128
     second = tmp_path / "there" / mounts.FILE.format(1)
     second.write_bytes(bytes(second.stat().st_size))
-    found = judged(report, tmp_path / "there")
-    assert (found["corrupt"], found["left"]) == (64, 64)
+    ruling = judged(report, tmp_path / "there")
+    assert (ruling["corrupt"], ruling["left"]) == (64, 64)
 
 
 def test_what_was_never_begun_is_found(tmp_path):
@@ -146,8 +146,8 @@ def test_old_database_is_found_by_the_rows_that_it_lacks(name, tmp_path):
     early = written(name, tmp_path / "early", 90)
     report = written(name, tmp_path / "there")
     assert early["begun"] < report["begun"]
-    found = judged(report, tmp_path / "early")
-    assert (found["lost"], found["corrupt"], found["first_lost"]) == (RECORDS - 90, 0, 91)
+    ruling = judged(report, tmp_path / "early")
+    assert (ruling["lost"], ruling["corrupt"], ruling["first_lost"]) == (RECORDS - 90, 0, 91)
 
 
 @pytest.mark.parametrize("name", [mounts.WAL, mounts.ROLLBACK])
@@ -168,17 +168,17 @@ def test_damaged_database_is_found(name, damage, tmp_path):
         content[2 * 4096 : 3 * 4096] = bytes(4096)
         path.write_bytes(content)
     if damage in ("gone", "empty"):
-        for each in (tmp_path / "there").iterdir():
-            each.unlink()
+        for file in (tmp_path / "there").iterdir():
+            file.unlink()
         path.touch() if damage == "empty" else None
-    found = judged(report, tmp_path / "there")
-    assert above.broken(found)
+    ruling = judged(report, tmp_path / "there")
+    assert above.broken(ruling)
     if damage == "row":
-        assert (found["lost"], found["corrupt"]) == (0, 1)
+        assert (ruling["lost"], ruling["corrupt"]) == (0, 1)
     if damage == "more":
-        assert found["extra"] == 1
+        assert ruling["extra"] == 1
     if damage in ("gone", "empty"):
-        assert found["lost"] == RECORDS and found["why"]
+        assert ruling["lost"] == RECORDS and ruling["why"]
 
 
 def test_hot_journal_is_rolled_back_and_is_no_damage(tmp_path):
@@ -191,9 +191,9 @@ def test_hot_journal_is_rolled_back_and_is_no_damage(tmp_path):
         database.execute(f"INSERT INTO entries VALUES ({RECORDS + 1}, zeroblob(300000))")
         os._exit(0)
     os.waitpid(pid, 0)
-    assert any(each.name.endswith("-journal") for each in (tmp_path / "there").iterdir())
-    found = judged(report, tmp_path / "there")
-    assert not above.broken(found) and found["left"] == RECORDS
+    assert any(file.name.endswith("-journal") for file in (tmp_path / "there").iterdir())
+    ruling = judged(report, tmp_path / "there")
+    assert not above.broken(ruling) and ruling["left"] == RECORDS
 
 
 # ---- the verdict
@@ -211,8 +211,8 @@ def seen(whole: int, client: str = mounts.APPENDS, **changed) -> dict:
     return {"clients": [client_of], "filesystems": [one | changed], "written_bytes": 0}
 
 
-def verdict(reports, found, down_ns=150_000, why_not="", block_failed=False) -> dict:
-    return above.judge(3, reports, found, 200_000, 100_000, down_ns, why_not, block_failed)
+def verdict(reports, seen, down_ns=150_000, why_not="", block_failed=False) -> dict:
+    return above.judge(3, reports, seen, 200_000, 100_000, down_ns, why_not, block_failed)
 
 
 def test_fault_is_the_drives_only_where_the_block_test_proves_it():
@@ -224,10 +224,10 @@ def test_fault_is_the_drives_only_where_the_block_test_proves_it():
 
 def test_unmountable_and_inconsistent_file_systems_fail():
     gone = {**seen(0, mounted=False, why="Structure needs cleaning"), "clients": []}
-    found = verdict([report(50)], gone)
-    assert found["failed"] and found["clients"][0]["lost"] == 50
+    ruling = verdict([report(50)], gone)
+    assert ruling["failed"] and ruling["clients"][0]["lost"] == 50
     assert verdict([report(50)], seen(50, check="exit code 4: free blocks"))["failed"]
-    rows = above.totals([found, verdict([report(50)], seen(50))])
+    rows = above.totals([ruling, verdict([report(50)], seen(50))])
     assert [(row["client"], row["sessions"], row["failing"], row["by_drive"]) for row in rows] == [
         ("", 2, [3], 0),
         (mounts.APPENDS, 2, [3], 0),
@@ -237,14 +237,14 @@ def test_unmountable_and_inconsistent_file_systems_fail():
 
 @pytest.mark.parametrize("down_ns", [None, 200_000, 300_000])
 def test_file_systems_that_were_up_when_power_returned_get_no_verdict(down_ns):
-    found = verdict([report(50)], seen(0), down_ns)
-    assert (found["judged"], found["failed"], found["fault"]) == (False, False, None)
-    assert above.totals([found]) == []
+    ruling = verdict([report(50)], seen(0), down_ns)
+    assert (ruling["judged"], ruling["failed"], ruling["fault"]) == (False, False, None)
+    assert above.totals([ruling]) == []
 
 
 def test_a_session_without_a_cut_is_judged_without_one():
-    found = above.judge(3, [report(50)], seen(49), NEVER, None, 10, "", False)
-    assert found["failed"] and found["clients"][0]["oldest_lost_ms"] is None
+    ruling = above.judge(3, [report(50)], seen(49), NEVER, None, 10, "", False)
+    assert ruling["failed"] and ruling["clients"][0]["oldest_lost_ms"] is None
     assert not verdict([report(50)], seen(0), why_not="the drive still answered")["judged"]
 
 
@@ -301,10 +301,10 @@ def test_damaged_file_system_is_made_anew_and_a_whole_one_is_looked_at_again():
     for whole in (50, 49):
         mounted.start(3)
         driver.answers.append(seen(whole))
-        found, _ = mounted.judge(3, {"clients": [report(50)], "down_ns": 1}, **times)
-        assert found["failed"] == (whole == 49)
+        ruling, _ = mounted.judge(3, {"clients": [report(50)], "down_ns": 1}, **times)
+        assert ruling["failed"] == (whole == 49)
     # the second time, what was whole after the first was looked at, too: of session 3 again here, so 49 are too few
-    assert [each["client"] for each in found["clients"]] == [mounts.APPENDS, f"{mounts.APPENDS}, at rest"]
+    assert [client["client"] for client in ruling["clients"]] == [mounts.APPENDS, f"{mounts.APPENDS}, at rest"]
     mounted.start(4)
     assert driver.made == [["xfs"], ["xfs"]] and driver.started == [(3, 0), (3, 3), (4, 0)]
 
@@ -319,9 +319,9 @@ def test_session_without_a_write_looks_at_what_is_at_rest_and_starts_no_client()
     for session, whole in ((4, 50), (5, 50), (6, 49)):
         down = mounted.start(session, writes=False)
         driver.answers.append(seen(whole))
-        found, _ = mounted.judge(session, down, **times)
-        assert [each["client"] for each in found["clients"]] == [f"{mounts.APPENDS}, at rest"]
-        assert found["judged"] and found["failed"] == (whole == 49)
+        ruling, _ = mounted.judge(session, down, **times)
+        assert [client["client"] for client in ruling["clients"]] == [f"{mounts.APPENDS}, at rest"]
+        assert ruling["judged"] and ruling["failed"] == (whole == 49)
     assert driver.started == [(3, 0)]
 
 
@@ -366,21 +366,21 @@ def test_dry_run_says_what_is_made_and_where(monkeypatch):
     monkeypatch.setattr(filesystems.os.path, "exists", lambda path: True)
     drive = SimpleNamespace(capacity_bytes=1 << 40)
     for asked, lines in (("none", 0), ("ext4 xfs:noatime", 1)):
-        said: list[str] = []
+        sentences: list[str] = []
         act = SimpleNamespace(do="cuts", keys={"filesystems": cut_filesystems.parse(asked)})
-        cutting.describe(drive, False, None, [act], said.append)
-        about = [line for line in said if line.startswith("file systems")]
+        cutting.describe(drive, False, None, [act], sentences.append)
+        about = [line for line in sentences if line.startswith("file systems")]
         assert len(about) == lines and all("ext4, xfs (noatime), 512 MiB" in line for line in about)
 
 
 def test_places_lie_apart_at_the_end_of_the_drive():
     capacity = 4096 * MIB + 4096
-    found = filesystems.places(cut_filesystems.parse("ext4 xfs btrfs"), capacity)
-    ends = [place["offset"] + place["size"] for place in found]
-    assert found[0]["offset"] >= capacity - filesystems.reserved_bytes(found) - filesystems.SIZE_BYTES
-    assert [place["offset"] for place in found[1:]] == ends[:-1] and ends[-1] <= capacity
+    places = filesystems.places(cut_filesystems.parse("ext4 xfs btrfs"), capacity)
+    ends = [place["offset"] + place["size"] for place in places]
+    assert places[0]["offset"] >= capacity - filesystems.reserved_bytes(places) - filesystems.SIZE_BYTES
+    assert [place["offset"] for place in places[1:]] == ends[:-1] and ends[-1] <= capacity
     with pytest.raises(UsageError):
-        filesystems.refuse(found, 2 * filesystems.reserved_bytes(found) - 1)
+        filesystems.refuse(places, 2 * filesystems.reserved_bytes(places) - 1)
 
 
 def test_machine_without_a_program_or_a_kernel_without_the_file_system_is_refused(tmp_path, monkeypatch):
@@ -421,19 +421,19 @@ def driver(tmp_path, monkeypatch):
     asked = cut_filesystems.parse("ext4")
     with loop_device.loop_device(medium) as node:
         try:
-            found = filesystems.Filesystems(asked, CAPACITY, lambda: node)
+            filesystems_ = filesystems.Filesystems(asked, CAPACITY, lambda: node)
         except ToolMissing as error:
             pytest.skip(str(error))
         try:
             try:
-                found.make(512, filesystems.places(asked, CAPACITY))
+                filesystems_.make(512, filesystems.places(asked, CAPACITY))
             except DriveError as error:
                 if "run it as root" in str(error):  # a container without the right to mount
                     pytest.skip(str(error))
                 raise
-            yield found, medium
+            yield filesystems_, medium
         finally:
-            found.close()
+            filesystems_.close()
 
 
 def part(medium: Path) -> bytes:
@@ -453,47 +453,47 @@ def put_back(before: bytes, medium: Path) -> None:
 
 
 def test_file_system_of_this_kernel_keeps_what_it_promised_and_a_drive_that_forgets_a_session_does_not(driver):
-    found, medium = driver
-    mounted = Mounted(found, [["ext4", ""]], 512, CAPACITY)
+    mounted_, medium = driver
+    mounted = Mounted(mounted_, [["ext4", ""]], 512, CAPACITY)
     times = {"until_ns": NEVER, "fired_ns": None, "why_not": "", "block_failed": False}
     before = b""
     for session, forgets in ((1, False), (2, True)):
         mounted.start(session)
         if session == 1:
             time.sleep(0.2)  # they write
-        down = found.down()
-        assert down["down_ns"] is not None and all(each["acked_ns"] for each in down["clients"])
+        down = mounted_.down()
+        assert down["down_ns"] is not None and all(client["acked_ns"] for client in down["clients"])
         if forgets:
             put_back(before, medium)
         judged, written_bytes = mounted.judge(session, down, **times)
         assert judged["failed"] is forgets and written_bytes > 0, judged
         before = part(medium)
-    rows = {each["client"]: each for each in judged["clients"]}
+    rows = {client["client"]: client for client in judged["clients"]}
     assert all(rows[name]["lost"] == rows[name]["promised"] > 0 for name in mounts.NAMES), rows
     rests = [f"{name}, at rest" for name in mounts.NAMES]
     assert all(rows[name]["promised"] > 0 and not above.broken(rows[name]) for name in rests), rows
-    assert [above.sound(each) for each in judged["filesystems"]] == [True]
+    assert [above.sound(filesystem) for filesystem in judged["filesystems"]] == [True]
     mounted.start(3)  # made anew
-    assert found.down()["down_ns"]
+    assert mounted_.down()["down_ns"]
 
 
 def over(node: str) -> int:
     """How many loop devices lie over this one."""
-    found = 0
+    mounted_count = 0
     for path in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):  # it went meanwhile
-            found += path.read_text().strip() == node
-    return found
+            mounted_count += path.read_text().strip() == node
+    return mounted_count
 
 
 def test_nothing_is_left_in_the_kernel_where_the_process_that_mounts_is_killed(driver):
-    found, _ = driver
-    found.start(1, 0)
-    node = found._path()
+    mounted_, _ = driver
+    mounted_.start(1, 0)
+    node = mounted_._path()
     assert over(node) == 1
-    os.kill(found._process.pid, signal.SIGKILL)
+    os.kill(mounted_._process.pid, signal.SIGKILL)
     with pytest.raises(DriveError):
-        found.down()
+        mounted_.down()
     deadline = time.monotonic() + 600
     while over(node) and time.monotonic() < deadline:
         time.sleep(0.02)

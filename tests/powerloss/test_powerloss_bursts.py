@@ -51,7 +51,7 @@ def loads(tmp_path_factory) -> list[Load]:
     drive = VirtualDrive(SATA_TLC, capacity_bytes=256 * MIB, ring=ring)
     it = Device(SATA_TLC, drive, drive.capacity_bytes, "sparse", 0, ring, latency=True)
     transport = modeltime.Model(it, 1)
-    places, found = layout.make(4096, drive.capacity_bytes), []
+    places, loads_ = layout.make(4096, drive.capacity_bytes), []
     for number in range(CUTS):
         writer, ends = writer_on(transport, folder, powerloss_aim.KEPT, places, number), []
         begin_ns = transport.now_ns() // MS * MS
@@ -63,10 +63,10 @@ def loads(tmp_path_factory) -> list[Load]:
             while transport.t_ns < until_ns:
                 transport.pause(MS)
         nJ = it.energy_steps_nJ(begin_ns // MS, (transport.t_ns - MARGIN_ns) // MS)
-        found.append(Load(begin_ns, ends[1], np.r_[0, np.cumsum(nJ)] * 1e-9))
+        loads_.append(Load(begin_ns, ends[1], np.r_[0, np.cumsum(nJ)] * 1e-9))
         writer.book.close()
     it.close()
-    return found
+    return loads_
 
 
 def cut_ns(load: Load, when: dict, chance) -> int | None:
@@ -90,25 +90,25 @@ def burst_of(load: Load, at_ns: int) -> bool:
 
 def cuts(loads, change=lambda when: when) -> list[tuple[bool, float]]:
     """Of each load: whether the cut is in a burst, and ms from the end of the one before."""
-    chance, found = np.random.default_rng(1), []
+    chance, shares = np.random.default_rng(1), []
     for number, load in enumerate(loads):
         learnt = aim.learn(IDLE_A + chance.normal(0, NOISE_A, 3600), load.samples(chance)[1])
         when = change(aim.when(aim.plan(cut_aims.parse("burst"), 1, number, 0, 0, learnt), None, LSB_A, 0, number))
         at_ns = cut_ns(load, when, chance)
         assert at_ns is not None
-        found.append((burst_of(load, at_ns), (at_ns - load.pause_ns) / MS))
-    return found
+        shares.append((burst_of(load, at_ns), (at_ns - load.pause_ns) / MS))
+    return shares
 
 
 def test_a_cut_at_a_burst_is_in_one(loads):
-    found = cuts(loads)
-    assert all(inside for inside, _ in found)
-    at_ms = np.array([ms for _, ms in found]) - REST_ns / MS
+    hits = cuts(loads)
+    assert all(inside for inside, _ in hits)
+    at_ms = np.array([ms for _, ms in hits]) - REST_ns / MS
     assert at_ms.min() > 8 and at_ms.max() < 40 and np.ptp(at_ms) > 10, "anywhere in its first 20 ms"
 
 
 def test_a_drawn_time_behind_the_rise_is_behind_a_short_burst(loads):
     """As it was: the drive programs what is left in its cache 50 ms after the load, in 2 to 3 ms."""
     old = {"samples": 2, "nth": 1, "after_us": [1, 20_000]}
-    found = cuts(loads, lambda when: when | old)
-    assert sum(inside for inside, _ in found) < CUTS / 2 and np.median([ms for _, ms in found]) < 100
+    hits = cuts(loads, lambda when: when | old)
+    assert sum(inside for inside, _ in hits) < CUTS / 2 and np.median([ms for _, ms in hits]) < 100

@@ -61,7 +61,7 @@ class Link:
 @pytest.fixture
 def drive(monkeypatch):
     """drive(*statuses, back=…) -> a cycle on a drive whose links end their reads so, one after the other; it keeps them
-    in .links and the events in .told. Its supply counts cuts."""
+    in .links and the events in .events. Its supply counts cuts."""
     power = threading.Event()
     back = threading.Timer(10, power.set)  # who waits for the kernel's answer gets it, and is found out
     back.start()
@@ -71,13 +71,13 @@ def drive(monkeypatch):
     def made(*statuses, back=lambda: None):
         # only what the kernel keeps is waited for in vain: an answer may come late on a busy machine
         monkeypatch.setattr(cycle, "ANSWER_S", 0.05 if None in statuses else 60)
-        links, told = [Link(status, power) for status in statuses], []
+        links, events = [Link(status, power) for status in statuses], []
         left = iter(links)
         target = SimpleNamespace(open=lambda: next(left), back=back, away=lambda: None, ended=lambda: False, slot=None)
-        supply = SimpleNamespace(cut=lambda *words: told.append("cut") or SimpleNamespace(on_ns=0))
+        supply = SimpleNamespace(cut=lambda *words: events.append("cut") or SimpleNamespace(on_ns=0))
         places = layout.make(512, 32 * MIB)
-        it = cycle.Cycle(target, supply, places, HELD, 1, 1, {}, lambda kind, **fields: told.append(kind))
-        it.links, it.told = links, told
+        it = cycle.Cycle(target, supply, places, HELD, 1, 1, {}, lambda kind, **fields: events.append(kind))
+        it.links, it.events = links, events
         return it
 
     yield made
@@ -146,7 +146,7 @@ def test_another_drive_in_its_place_ends_the_campaign_and_its_power_is_not_cut(d
     it = drive(back=back)
     with pytest.raises(ExchangedDrive):
         lived(it)
-    assert it.told == []
+    assert it.events == []
 
     def nothing():
         raise DriveError("the drive", "nothing", "look")
@@ -154,23 +154,23 @@ def test_another_drive_in_its_place_ends_the_campaign_and_its_power_is_not_cut(d
     it = drive(back=nothing)
     with pytest.raises(DriveError, match="to come back"):
         lived(it)
-    assert it.told.count("cut") == cycle.DEAD_CYCLES - 1
+    assert it.events.count("cut") == cycle.DEAD_CYCLES - 1
 
 
 def test_a_drive_that_forgets_a_setting_with_its_power_is_judged_by_what_it_promises_then():
     """A write cache that was off is on again after a cut: what it then loses is no broken promise."""
-    now, told, warned = [HELD._replace(mode=ACK)], [], []
+    now, events, warned = [HELD._replace(mode=ACK)], [], []
     it = object.__new__(campaign._Campaign)
     it.target, it.promise = SimpleNamespace(promise=lambda: now[0]), now[0]
     it.cycle, it.act = SimpleNamespace(promise=now[0]), SimpleNamespace(path="cuts")
-    it.book = SimpleNamespace(event=lambda kind, **fields: told.append((kind, fields["cut"])))
+    it.book = SimpleNamespace(event=lambda kind, **fields: events.append((kind, fields["cut"])))
     it.stage = SimpleNamespace(progress=SimpleNamespace(warn=warned.append))
     cut = SimpleNamespace(number=3)
     it._promised_now(cut)
-    assert not told
+    assert not events
     now[0] = HELD
     it._promised_now(cut)
-    assert it.promise == it.cycle.promise == HELD and told == [("powerloss.promise", 3)] and len(warned) == 1
+    assert it.promise == it.cycle.promise == HELD and events == [("powerloss.promise", 3)] and len(warned) == 1
     now[0] = HELD._replace(block_bytes=4096)
     with pytest.raises(DriveError, match="blocks of 512 bytes"):
         it._promised_now(cut)
@@ -199,7 +199,7 @@ class FakeSlot:
 def rehearsal(drive, monkeypatch, statuses=(0, 0), why_not="", fails=()):
     """(what was done in order, the link or the error) of a rehearsal; `fails`: the n-th time that it is looked for."""
     it = drive(*statuses)
-    does, looks = it.told, []
+    does, looks = it.events, []
     slot = it._target.slot = FakeSlot(does)
     it._keys = {"off_time": 0.05}
 
@@ -219,11 +219,11 @@ def rehearsal(drive, monkeypatch, statuses=(0, 0), why_not="", fails=()):
     it._target.back, it._target.away, it._supply = back, lambda: does.append("away"), SimpleNamespace(cut=cut)
     link = Link(0, None)
     try:
-        found = it.rehearse(link)
+        outcome = it.rehearse(link)
     except SsdrigError as error:
-        found = error
+        outcome = error
     assert link.closed
-    return does, found
+    return does, outcome
 
 
 def test_rehearsal_removes_with_power_on_then_cuts_once(drive, monkeypatch):
@@ -298,13 +298,13 @@ def test_file_systems_are_down_before_power_returns_and_behind_the_drop(drive, t
     ],
 )
 def test_dead_needs_no_link_and_no_start_current(starts, by_slot, rig, findings, code):
-    it, kept = object.__new__(campaign._Campaign), []
+    it, records = object.__new__(campaign._Campaign), []
     it.target = SimpleNamespace(slot=FakeSlot([]) if by_slot else None, queues_deleted=True)
     it.supply = object.__new__(supply.RigSupply) if rig else SimpleNamespace()
     it.promise, it.state = HELD, health.State(1.0)
     it._fall, it._outcome = lambda *_: None, lambda: None
-    it._tell = lambda kind, **fields: kept.append(fields["stop"])
-    it._keep = lambda lived, blocks, judged: kept.append(judged.record)
+    it._tell = lambda kind, **fields: records.append(fields["stop"])
+    it._keep = lambda lived, blocks, judged: records.append(judged.record)
     rows = np.zeros(0, history.ROW)
     outcome = supply.Outcome(1000, 10, 2000, 1.0, report={"rails": []} if rig else None)
     gone = cycle.Lived(rows, None, 500, 600, outcome, Plan("random", 0), tries=cycle.DEAD_CYCLES, starts=starts)
@@ -312,25 +312,25 @@ def test_dead_needs_no_link_and_no_start_current(starts, by_slot, rig, findings,
     if code:
         with pytest.raises(SlotError) as error:
             it._gone(cut, gone, {})
-        assert error.value.exit_code == code == 19 and kept[1] == "alive"
-        assert not kept[0]["judged"] and not kept[0]["failed"] and kept[0]["why_not"]
+        assert error.value.exit_code == code == 19 and records[1] == "alive"
+        assert not records[0]["judged"] and not records[0]["failed"] and records[0]["why_not"]
     else:
         it._gone(cut, gone, {})
-        assert len(kept) == 1 and kept[0]["judged"] and kept[0]["failed"] == ("DEAD" in findings)
-    assert kept[0]["findings"] == findings
+        assert len(records) == 1 and records[0]["judged"] and records[0]["failed"] == ("DEAD" in findings)
+    assert records[0]["findings"] == findings
 
 
 @pytest.mark.parametrize(
-    ("start_A", "drawn_A", "found"),
+    ("start_A", "drawn_A", "expected_A"),
     [(None, 0.019, False), (None, 0.021, True), (1.0, 0.49, False), (1.0, 0.51, True), (0.01, 0.015, False)],
 )
-def test_start_current_is_half_of_the_rehearsals_and_more_than_an_offset(drive, start_A, drawn_A, found):
+def test_start_current_is_half_of_the_rehearsals_and_more_than_an_offset(drive, start_A, drawn_A, expected_A):
     it = drive()
     it._supply, it._start_A = object.__new__(supply.RigSupply), start_A
     it._supply.currents = lambda seconds: np.full(10, drawn_A)
     assert it._starts() is None  # the virtual bench has no kernel between
     it._target.slot = FakeSlot([])
-    assert it._starts() is found
+    assert it._starts() is expected_A
 
     def none(seconds):
         raise RigError("samples", "none", "look")
@@ -363,15 +363,15 @@ def test_drive_that_comes_back_changed_is_found_and_not_cut_again(drive, facts, 
     it = drive(back=back)
     with pytest.raises(cycle.Gone) as gone:
         lived(it)
-    assert it.told == [] and gone.value.changed == facts
-    it, kept = object.__new__(campaign._Campaign), []
+    assert it.events == [] and gone.value.changed == facts
+    it, records = object.__new__(campaign._Campaign), []
     it.target, it.supply = SimpleNamespace(slot=FakeSlot([]), queues_deleted=True), SimpleNamespace()
     it.promise, it.state, it.tally, it.book = HELD, health.State(1.0), tally.Tally(), SimpleNamespace(path=Path("run"))
     it.stage = SimpleNamespace(bench=SimpleNamespace(drive={"capacity_bytes": 2 << 20}), outcome=None)
-    it._fall, it._tell = lambda *_: None, lambda kind, **fields: kept.append(fields["stop"])
+    it._fall, it._tell = lambda *_: None, lambda kind, **fields: records.append(fields["stop"])
 
     def keep(lived, blocks, judged):
-        kept.append(judged.record["findings"])
+        records.append(judged.record["findings"])
         it.tally.add(judged.record)
 
     it._keep = keep
@@ -381,7 +381,7 @@ def test_drive_that_comes_back_changed_is_found_and_not_cut_again(drive, facts, 
     changed = cycle.Lived(rows, None, 500, 600, outcome, Plan("random", 0), ready_s=1.0, link_lost=True)
     with pytest.raises(PromiseBroken):
         it._gone(cut_schedule.Cut(1, "random", 0, "command", None, 1, 1.0), changed, facts)
-    assert kept == [{finding: 1}, "changed"]
+    assert records == [{finding: 1}, "changed"]
 
 
 def test_drive_that_the_kernel_found_anew_has_lost_its_link(drive):

@@ -83,5 +83,5 @@ def test_a_sas_disk_and_a_bridge_without_identify_are_judged_by_their_caching_pa
             tree.write(f"{queue}/{file}", text + "\n")
         tree.write(f"sys/block/{name}/device/scsi_disk/0:0:0:0/cache_type", "write back\n")
     for drive in all_drives(tree.root):
-        found = target.of_drive(drive, False, tree.root)
-        assert (found.mode, found.fua, found.block_bytes) == (FLUSH, False, 512)
+        target_ = target.of_drive(drive, False, tree.root)
+        assert (target_.mode, target_.fua, target_.block_bytes) == (FLUSH, False, 512)

@@ -23,9 +23,9 @@ def at_stake(commands, promise=KEPT, blocks=8):
     for row in of:
         if row["kind"] == WRITE:
             seen[int(row["lba"]) : int(row["lba"] + row["n"])] = row["seq"]
-    found = Blocks(np.arange(blocks), np.zeros(blocks, np.int64), seen, np.zeros(blocks, bool))
+    blocks_ = Blocks(np.arange(blocks), np.zeros(blocks, np.int64), seen, np.zeros(blocks, bool))
     session = Session(of, 100, 200, 300, 400)
-    return exposure.of(session, found, promise, verdict.judge(session, found, promise))
+    return exposure.of(session, blocks_, promise, verdict.judge(session, blocks_, promise))
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_of_a_drive_without_a_volatile_cache_each_newest_write_counts():
     ],
 )
 def test_faults_that_the_set_up_cannot_show_are_named(begun, lacks):
-    said = cuts_sentences.not_exposed({"begun": begun})
-    assert [key for key in exposure.NEEDS if key in said] == [*lacks]
+    sentences = cuts_sentences.not_exposed({"begun": begun})
+    assert [key for key in exposure.NEEDS if key in sentences] == [*lacks]
 
 
 def test_rates_are_those_that_no_failing_cut_leaves_open():
-    said = [{"exposed": {"flush": 1, "rest": 100}}] * 60 + [{}, {"exposed": None}, {"exposed": {"x": 1, "fua": "1"}}]
-    of = exposure.total(said)
-    assert {kind: each["n"] for kind, each in of.items()} == {"flush": 60, "rest": 6000}
+    records = [{"exposed": {"flush": 1, "rest": 100}}] * 60 + [{}, {"exposed": None}, {"exposed": {"x": 1, "fua": "1"}}]
+    of = exposure.total(records)
+    assert {kind: rate["n"] for kind, rate in of.items()} == {"flush": 60, "rest": 6000}
     assert of["flush"]["rate"] == pytest.approx(1 - 0.05 ** (1 / 60))
     assert (
         "1 of 20 FLUSHes" in cuts_sentences.exposed({"exposed": of}) and cuts_sentences.exposed({"exposed": {}}) == ""
@@ -86,12 +86,14 @@ def test_what_is_at_stake_meets_the_fault_as_often_as_the_drive_says(tmp_path, f
 
     def counted():
         last = {page: of[-1] for page, of in drive.pages.items()}
-        lost = [each for each in drive.unkept if any(v.owed and last[page] is v for page, v in each.versions)]
-        hit.append(sum(each.fua for each in lost) if fault == "fua_1in20" else any(not each.fua for each in lost))
+        lost = [command for command in drive.unkept if any(v.owed and last[page] is v for page, v in command.versions)]
+        hit.append(
+            sum(command.fua for command in lost) if fault == "fua_1in20" else any(not command.fua for command in lost)
+        )
         cut()
 
     drive.cut = counted
-    found = campaign(drive, tmp_path, 60, 5, 16 * MIB, 0, weights={cut_mixes.USUAL: 1}, aims={"random": 1})
+    campaign_ = campaign(drive, tmp_path, 60, 5, 16 * MIB, 0, weights={cut_mixes.USUAL: 1}, aims={"random": 1})
     kind = "fua" if fault == "fua_1in20" else "flush"
-    n = exposure.total(found.sessions)[kind]["n"]
+    n = exposure.total(campaign_.sessions)[kind]["n"]
     assert abs(sum(hit) - n / 20) <= 4 * (n / 20) ** 0.5 and n >= 50

@@ -34,7 +34,7 @@ CUT = WELL._replace(power_cycles=101, unsafe_shutdowns=41)
 
 
 def names(after: State, before: State = WELL, **how) -> list[str]:
-    return [said.name for said in health.judge(before, after, **how)]
+    return [symptom.name for symptom in health.judge(before, after, **how)]
 
 
 @pytest.mark.parametrize(
@@ -88,26 +88,26 @@ def test_what_a_state_says(changed, how, expected):
 
 
 def test_capacitors_that_lose_a_little_at_each_cut_are_found_and_ones_that_scatter_are_not():
-    def found(*percents):
-        state, said = WELL, []
+    def symptoms(*percents):
+        state, symptoms_ = WELL, []
         for number, percent in enumerate(percents):
             after = CUT._replace(power_cycles=101 + number, unsafe_shutdowns=41 + number, capacitor_health=percent)
-            said += [(number, each.words) for each in health.judge(state, after)]
+            symptoms_ += [(number, symptom.words) for symptom in health.judge(state, after)]
             state = health.compared(state, after)
-        return said
+        return symptoms_
 
-    assert found(100, 99, 98, 99, 100, 98) == found(None, None, 98) == []
-    assert found(100, 99, 98, 97, 96, 95, 94, 94) == [
+    assert symptoms(100, 99, 98, 99, 100, 98) == symptoms(None, None, 98) == []
+    assert symptoms(100, 99, 98, 97, 96, 95, 94, 94) == [
         (3, "capacitor_health 100 is now 97"),
         (6, "capacitor_health 97 is now 94"),
     ]
-    assert found(101, 104, 104, None, 101) == [(4, "capacitor_health 104 is now 101")]
+    assert symptoms(101, 104, 104, None, 101) == [(4, "capacitor_health 104 is now 101")]
     assert health.compared(WELL._replace(capacitor_health=None), CUT) == CUT
 
 
 def test_a_finding_says_what_was_seen():
-    said = health.judge(WELL, CUT._replace(capacity_bytes=8 << 20))
-    assert said == [Symptom("CAPACITY", "capacity_bytes 1000000000000 is now 8388608")] and said[0].certain
+    symptoms = health.judge(WELL, CUT._replace(capacity_bytes=8 << 20))
+    assert symptoms == [Symptom("CAPACITY", "capacity_bytes 1000000000000 is now 8388608")] and symptoms[0].certain
     assert not health.judge(WELL, State(None))[0].certain
 
 
@@ -152,7 +152,7 @@ def test_health_pages_become_a_state():
 def test_capacitors_that_age_are_seen_in_their_recharge_energy():
     chance = random.Random(1)
     noisy = lambda share: [chance.gauss(0.5 * share(n), 0.03) for n in range(60)]
-    judged = lambda told: health.capacitors(range(1, len(told) + 1), told)
+    judged = lambda recharges: health.capacitors(range(1, len(recharges) + 1), recharges)
     aged = judged(noisy(lambda n: 1 - 0.005 * n))
     assert aged and aged.name == "PLP_DEGRADED" and " % is left" in aged.words
     assert all(judged(noisy(lambda n: 1)) is None for _ in range(300))
@@ -165,15 +165,15 @@ def test_capacitors_that_age_are_seen_in_their_recharge_energy():
 def test_the_error_of_the_capacitors_health_is_its_scatter_over_many_campaigns():
     chance = np.random.default_rng(4)
     true = 0.5 * (1 - 0.003 * np.arange(100))
-    found = [boot.health(range(1, 101), true + chance.normal(0, 0.03, 100)) for _ in range(400)]
-    said = float(np.mean([each.error_percent for each in found]))
-    assert np.std([each.percent[-1] for each in found]) == pytest.approx(said, rel=0.15)
+    healths = [boot.health(range(1, 101), true + chance.normal(0, 0.03, 100)) for _ in range(400)]
+    stated = float(np.mean([health_.error_percent for health_ in healths]))
+    assert np.std([health_.percent[-1] for health_ in healths]) == pytest.approx(stated, rel=0.15)
 
 
 @pytest.mark.parametrize(
     ("source", "name"), [("log C0h", "SMART_REGRESS"), ("log 09h", "SMART_REGRESS"), ("log CAh", "SMART_UNSAVED")]
 )
 def test_counter_of_a_makers_own_page_is_promised_by_nobody(source, name):
-    before, after = (each._replace(nand_source=source, protocol="NVMe") for each in (WELL, CUT))
+    before, after = (state._replace(nand_source=source, protocol="NVMe") for state in (WELL, CUT))
     assert names(after._replace(nand_write_bytes=1), before) == [name]
     assert names(after._replace(nand_write_bytes=1, unsafe_shutdowns=39), before)[0] == "SMART_REGRESS"

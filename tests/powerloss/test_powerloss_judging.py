@@ -28,12 +28,12 @@ def test_a_drive_that_ignores_a_trim_is_no_fault_of_the_harness(seen, finding, h
     rows["lba"][2:4] = 1  # a trim that is executed
     cut = cut_schedule.Cut(1, "random", 0, None, cut_schedule.NO_CUT, 1, 1.0)
     lived = Lived(rows, 70, 70, 80, None, Plan(cut_schedule.NO_CUT, 70))
-    blocks = Blocks(*(np.array([each]) for each in (0, 0, seen, False)))
+    blocks = Blocks(*(np.array([value]) for value in (0, 0, seen, False)))
     none, nothing = health.State(0.0), lambda lba: None
-    found = judging.judge(cut, lived, blocks, 90, PROMISE, True, none, none, None, None, nothing)
-    assert bool(found.harness) == harness and found.record["judged"] != harness
-    assert found.record["findings"] == {finding: 1} and not found.record["failed"]
-    assert (finding in found.harness) == harness == bool(found.record["harness"])
+    judged = judging.judge(cut, lived, blocks, 90, PROMISE, True, none, none, None, None, nothing)
+    assert bool(judged.harness) == harness and judged.record["judged"] != harness
+    assert judged.record["findings"] == {finding: 1} and not judged.record["failed"]
+    assert (finding in judged.harness) == harness == bool(judged.record["harness"])
 
 
 def session(ready_s, after, tries=1, stalled_s=0.0, **how):
@@ -43,7 +43,7 @@ def session(ready_s, after, tries=1, stalled_s=0.0, **how):
     cut = cut_schedule.Cut(1, "random", 0, "command", None, 1, 1.0)
     lived = Lived(row, 70, 70, 80, Outcome(70, 0, 75, 1.0), Plan("random", 70), ready_s=ready_s, tries=tries)
     lived.stalled_s = stalled_s
-    blocks = Blocks(*(np.array([each]) for each in (0, 0, 1, False)))
+    blocks = Blocks(*(np.array([value]) for value in (0, 0, 1, False)))
     before = health.State(0.0, power_cycles=5, unsafe_shutdowns=5, capacitor_health=100, incomplete_dumps=0)
     nothing = lambda lba: None
     return judging.judge(cut, lived, blocks, 90, PROMISE, True, before, after, 1.0, None, nothing, **how).record
@@ -92,9 +92,9 @@ def test_what_the_drive_counts_of_its_capacitors_reaches_the_verdict():
     document["smartctl"] = {"device": {"protocol": "NVMe"}}
     after = judging.state(counters.snapshot(document), 1.0)
     assert (after.incomplete_dumps, after.capacitor_health) == (2, 87)
-    found = session(1.0, after._replace(power_cycles=6, unsafe_shutdowns=6))
-    assert found["findings"] == {"PLP_DEGRADED": 1} and found["suspicion"]
-    assert found["words"] == ["capacitor_health 100 is now 87, incomplete_dumps 0 is now 2"]
+    judged = session(1.0, after._replace(power_cycles=6, unsafe_shutdowns=6))
+    assert judged["findings"] == {"PLP_DEGRADED": 1} and judged["suspicion"]
+    assert judged["words"] == ["capacitor_health 100 is now 87, incomplete_dumps 0 is now 2"]
 
 
 @pytest.mark.parametrize("settled_ns", [None, 80])
@@ -112,7 +112,7 @@ def test_a_drive_that_stays_away_is_dead_whatever_still_hangs(settled_ns):
 def test_a_drive_that_is_read_only_is_one_event_whatever_the_sessions_after_it_try():
     """A session that writes nothing between them made it new, and a control session then accused the harness."""
     kinds = {"write": ("random", None), "again": ("again", None), "control": ("random", cut_schedule.NO_CUT)}
-    before, earlier, found = health.State(0.1), None, []
+    before, earlier, findings = health.State(0.1), None, []
     for number, name in enumerate(("write", "write", "again", "control", "write", "again", "write"), 1):
         aim, control = kinds[name]
         row = np.zeros(int(name != "again"), history.ROW)
@@ -121,9 +121,9 @@ def test_a_drive_that_is_read_only_is_one_event_whatever_the_sessions_after_it_t
         cut = cut_schedule.Cut(number, aim, 0, None if control else "command", control, 1, 1.0)
         outcome = None if control else Outcome(70, 0, 75, 1.0)
         lived = Lived(row, 70, 70, 80, outcome, Plan(aim, 70), ready_s=None if control else 0.1, link_lost=True)
-        blocks = Blocks(*(np.array([each]) for each in (0, 0, 0, False)))
+        blocks = Blocks(*(np.array([value]) for value in (0, 0, 0, False)))
         how = None, None, lambda lba: None, earlier
         earlier = judging.judge(cut, lived, blocks, 90, PROMISE, True, before, before, *how).record
-        found.append((set(earlier["findings"]), earlier["failed"], earlier["judged"], earlier["harness"]))
-    assert found[:2] == [({"REFUSED"}, False, True, ""), ({"READ_ONLY"}, True, True, "")]
-    assert all(each == ({"READ_ONLY"}, False, False, "") for each in found[2:])
+        findings.append((set(earlier["findings"]), earlier["failed"], earlier["judged"], earlier["harness"]))
+    assert findings[:2] == [({"REFUSED"}, False, True, ""), ({"READ_ONLY"}, True, True, "")]
+    assert all(outcome == ({"READ_ONLY"}, False, False, "") for outcome in findings[2:])

@@ -37,7 +37,7 @@ def test_ages_of_what_was_kept_and_lost():
         ],
         {0: 100, 1: 101, 2: 0, 3: 0, 4: 105, 5: 106, 6: 0},
     )
-    by_age = lambda found: {picture.AGES_MS[i]: n for i, n in enumerate(found) if n}
+    by_age = lambda counts: {picture.AGES_MS[i]: n for i, n in enumerate(counts) if n}
     assert by_age(made["ages"]["kept"]) == {250: 1, 30: 1} and by_age(made["ages"]["lost"]) == {40: 1, 0: 1, 5: 1}
     assert made["lost_bytes"] == 3 * 4096 and made["suffix"] == {"newer": 4, "lost": 3}
     assert made["volatile_us"] == -41_000 and made["lost_us"] is None

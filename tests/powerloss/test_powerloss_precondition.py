@@ -14,10 +14,10 @@ MIB = 1 << 20
 
 
 def test_all_is_written_in_order_and_then_at_random():
-    drive, told = MemoryDrive(5 * MIB), []
-    made = precondition.write(drive, 4 * MIB + 8192, 2, 1, lambda done, of: told.append((done, of)))
+    drive, progress = MemoryDrive(5 * MIB), []
+    made = precondition.write(drive, 4 * MIB + 8192, 2, 1, lambda done, of: progress.append((done, of)))
     size = 4 * MIB + 8192
-    assert made.written_bytes == 3 * size and {of for _, of in told} == {3 * size}
+    assert made.written_bytes == 3 * size and {of for _, of in progress} == {3 * size}
     assert drive.bytes[:size].reshape(-1, 4096).any(axis=1).all() and not drive.bytes[size:].any()
     units = [unit.tobytes() for unit in drive.bytes[:size].reshape(-1, 4096)]
     assert len(set(units)) == len(units)

@@ -24,14 +24,14 @@ QUEUE = {"write_cache": "write back", "max_sectors_kb": "1280", "max_segments": 
     ],
 )
 def test_when_an_acknowledgement_is_a_promise(vwc, cache_on, claimed, mode, own):
-    found = promise.nvme(*pages(vwc=vwc), cache_on, claimed)
-    assert (found.mode, found.own) == (mode, own)
-    assert ("claims" in found.why) is not own
+    promise_ = promise.nvme(*pages(vwc=vwc), cache_on, claimed)
+    assert (promise_.mode, promise_.own) == (mode, own)
+    assert ("claims" in promise_.why) is not own
 
 
 def test_the_atomic_limit_is_counted_from_0():
-    found = promise.nvme(*pages(nawupf=7, nabspf=15), True)
-    assert found[:7] == KEPT[:7] and (found.atomic_blocks, found.boundary_blocks) == (8, 16)
+    promise_ = promise.nvme(*pages(nawupf=7, nabspf=15), True)
+    assert promise_[:7] == KEPT[:7] and (promise_.atomic_blocks, promise_.boundary_blocks) == (8, 16)
     assert promise.nvme(*pages(nawupf=0, nabspf=0), True)[2:5] == (4, 0, 0)  # 0h: as the controller's
     assert promise.nvme(*pages(nawupf=0, nabspf=15), True)[2:5] == (4, 16, 0)
     assert promise.nvme(*pages(nsfeat=0), True)[2:5] == (4, 0, 0)  # AWUPF of the controller
@@ -58,13 +58,13 @@ def words(**put):
     ],
 )
 def test_the_cache_of_an_ata_drive(put, mode):
-    found = promise.ata(words(**put))
-    assert (found.mode, found.block_bytes, found.atomic_blocks, found.after_trim) == (mode, 512, 1, None)
+    promise_ = promise.ata(words(**put))
+    assert (promise_.mode, promise_.block_bytes, promise_.atomic_blocks, promise_.after_trim) == (mode, 512, 1, None)
 
 
 def test_blocks_and_trim_of_an_ata_drive():
-    found = promise.ata(words(w106=0x5000, w117=2048, w69=1 << 14 | 1 << 5, w169=1))
-    assert (found.block_bytes, found.after_trim) == (4096, "zeros")
+    promise_ = promise.ata(words(w106=0x5000, w117=2048, w69=1 << 14 | 1 << 5, w169=1))
+    assert (promise_.block_bytes, promise_.after_trim) == (4096, "zeros")
     assert promise.ata(words(w69=1 << 5, w169=1)).after_trim is None  # not deterministic
     assert promise.ata(words(), claimed=True).own is False
     with pytest.raises(DriveError, match="256 words"):
@@ -94,8 +94,8 @@ def test_what_the_kernel_splits_or_merges_is_not_atomic():
     ],
 )
 def test_what_the_kernel_splits_at_its_own_boundary_is_not_atomic(boundary, offset, chunk_sectors, left):
-    said = KEPT._replace(boundary_blocks=boundary, boundary_offset=offset)
-    assert promise.heard(said, QUEUE | {"chunk_sectors": f"{chunk_sectors}"})[2:5] == left
+    promise_ = KEPT._replace(boundary_blocks=boundary, boundary_offset=offset)
+    assert promise.heard(promise_, QUEUE | {"chunk_sectors": f"{chunk_sectors}"})[2:5] == left
 
 
 def test_a_kernel_that_drops_flushes_is_refused():
@@ -107,8 +107,8 @@ def test_a_kernel_that_drops_flushes_is_refused():
 @pytest.mark.parametrize(("fua", "sent"), [("1", True), ("0", False), ("", True)])
 def test_where_the_kernel_sends_no_fua_the_promise_is_of_flush(fua, sent):
     """libata sends FUA to no SATA drive unless libata.fua=1: RWF_DSYNC is a write and a FLUSH behind it there."""
-    found = promise.heard(promise.ata(words()), {**QUEUE, "fua": fua})
-    assert found.fua is sent and ("FLUSH or FUA" in found.why) is sent
+    promise_ = promise.heard(promise.ata(words()), {**QUEUE, "fua": fua})
+    assert promise_.fua is sent and ("FLUSH or FUA" in promise_.why) is sent
     assert cut_aims.without_fua({"fua": 2, "fua:-1..1": 1, "flush": 1, "random": 3}) == {
         "flush": 3,
         "flush:-1..1": 1,
@@ -127,7 +127,7 @@ def test_where_the_kernel_sends_no_fua_the_promise_is_of_flush(fua, sent):
     ],
 )
 def test_scsi_disk_promises_no_more_than_it_says(cache_type, claimed, mode):
-    found = promise.scsi(4096, cache_type, claimed)
-    assert (found.mode, found.block_bytes, found.atomic_blocks, found.after_trim) == (mode, 4096, 1, None)
+    promise_ = promise.scsi(4096, cache_type, claimed)
+    assert (promise_.mode, promise_.block_bytes, promise_.atomic_blocks, promise_.after_trim) == (mode, 4096, 1, None)
     with pytest.raises(DriveError):
-        promise.heard(found._replace(mode=FLUSH), {**QUEUE, "write_cache": "write through"})
+        promise.heard(promise_._replace(mode=FLUSH), {**QUEUE, "write_cache": "write through"})

@@ -14,37 +14,39 @@ from ssdrig.powerloss.judging import MOST_ROWS, proof
 
 def proofs(scene):
     session, blocks = powerloss_scenes.asked(scene)
-    found = verdict.judge(session, blocks, scene.promise)
-    return [proof(session, blocks, scene.promise, found, i) for i in found.failed()]
+    ruling = verdict.judge(session, blocks, scene.promise)
+    return [proof(session, blocks, scene.promise, ruling, i) for i in ruling.failed()]
 
 
 def row(out, seq):
-    return next(each for each in out["rows"] if each["seq"] == seq)
+    return next(entry for entry in out["rows"] if entry["seq"] == seq)
 
 
 def holds(out):
     """Whether the data of a proof show what it says, by the words of the contract."""
-    found = [each for each in out["rows"] if each["seq"] == out["found"]]
-    done_ns = found[0]["done_ns"] if found and found[0]["counts"] else None  # None: not bounded, or not of the session
+    matches = [entry for entry in out["rows"] if entry["seq"] == out["found"]]
+    done_ns = (
+        matches[0]["done_ns"] if matches and matches[0]["counts"] else None
+    )  # None: not bounded, or not of the session
     if out["class"] == "TORN_ATOMIC":
         torn = row(out, out["torn"])
         short = torn["n"] <= out["promise"]["atomic_blocks"] and not torn["counts"]
-        return short and (not found or done_ns < torn["submit_ns"])
+        return short and (not matches or done_ns < torn["submit_ns"])
     if out["class"].startswith("LOST") or out["class"] == "TRIM_UNDONE":
-        kept = row(out, out["durable"])
-        assert kept["counts"] and kept["kind"] == (
+        durable = row(out, out["durable"])
+        assert durable["counts"] and durable["kind"] == (
             "write" if out["class"] != "TRIM_UNDONE" else "read of trimmed blocks"
         )
         if out["flush"] is not None:
             flush = row(out, out["flush"])
-            covered = flush["counts"] and flush["kind"] == "flush" and kept["done_ns"] <= flush["submit_ns"]
+            covered = flush["counts"] and flush["kind"] == "flush" and durable["done_ns"] <= flush["submit_ns"]
         else:
-            covered = kept["fua"] or out["promise"]["mode"] == promise.ACK
-        return covered and (not found or done_ns < kept["submit_ns"])
+            covered = durable["fua"] or out["promise"]["mode"] == promise.ACK
+        return covered and (not matches or done_ns < durable["submit_ns"])
     return out["durable"] is None or out["found"] < 0
 
 
-@pytest.mark.parametrize("scene", [each for each in SCENES if proofs(each)], ids=lambda scene: scene.name)
+@pytest.mark.parametrize("scene", [scene for scene in SCENES if proofs(scene)], ids=lambda scene: scene.name)
 def test_each_accusation_is_proven_by_its_own_data(scene):
     for out in proofs(scene):
         assert holds(out) and out["certain"] and len(out["sentences"]) == 3
@@ -124,7 +126,7 @@ def test_the_bytes_that_were_read_are_in_it():
     record.fill(data, 1, 7, 0)
     data[512:1024] = 1
     session, blocks = powerloss_scenes.asked(Scene("", [(*W0, FUA)], {0: (7, record.CORRUPT, "")}))
-    found = verdict.judge(session, blocks, KEPT)
-    out = proof(session, blocks, KEPT, found, 0, data.tobytes())
+    ruling = verdict.judge(session, blocks, KEPT)
+    out = proof(session, blocks, KEPT, ruling, 0, data.tobytes())
     assert out["class"] == "CORRUPT" and bytes.fromhex(out["hex"]) == data.tobytes()
-    assert [each and each["seq"] for each in out["headers"]] == [7, None, *[7] * 6]
+    assert [header and header["seq"] for header in out["headers"]] == [7, None, *[7] * 6]

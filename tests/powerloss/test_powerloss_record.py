@@ -25,8 +25,8 @@ def seen(data, lba512=LBA, block_bytes=record.BYTES):
 def test_what_was_written_is_known_by_itself():
     data = stamped()
     assert seen(data) == [SEQ] * 8 and seen(data, block_bytes=4096) == [SEQ]
-    found = record.header(data[1024:].tobytes())
-    assert found == {
+    header = record.header(data[1024:].tobytes())
+    assert header == {
         "run": RUN,
         "lba512": LBA + 2,
         "seq": SEQ,
@@ -43,8 +43,8 @@ def test_any_bit_that_changes_is_noticed():
     bits = np.tile(stamped(1), (record.BYTES * 8, 1))
     at = np.arange(len(bits))
     bits[at, at // 8] ^= (1 << at % 8).astype(np.uint8)
-    found = record.classify(bits.reshape(-1), RUN, np.full(len(bits), LBA))
-    assert set(found.tolist()) == {record.CORRUPT}
+    classes = record.classify(bits.reshape(-1), RUN, np.full(len(bits), LBA))
+    assert set(classes.tolist()) == {record.CORRUPT}
 
 
 @pytest.mark.parametrize("block_bytes", [512, 4096])

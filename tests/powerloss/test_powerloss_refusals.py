@@ -98,9 +98,9 @@ def test_a_drive_that_works_on_after_the_off_command_was_not_cut():
 def test_commands_done_without_power_are_the_harness(submit_ns, shape, after_ms, unfelt):
     """A capacitor feeds the drive's own flush, not acknowledgements over a link without supply."""
     on = [DONE, (WRITE, 1, 1, submit_ns, FIRED_NS + after_ms * 1_000_000, FUA)]
-    found = judged(on, {0: (7, 100), 1: (7, 101)}, shape=shape)
-    assert bool(found.unfelt) == unfelt and found.record["judged"] != unfelt
-    assert not found.record["failed"] and not found.record["suspicion"]
+    judgement = judged(on, {0: (7, 100), 1: (7, 101)}, shape=shape)
+    assert bool(judgement.unfelt) == unfelt and judgement.record["judged"] != unfelt
+    assert not judgement.record["failed"] and not judgement.record["suspicion"]
 
 
 def test_a_host_that_saw_the_end_late_of_a_drive_that_counts_the_cycle_is_no_harness_failure():
@@ -114,10 +114,10 @@ def test_a_cut_that_came_late_to_a_drive_that_counts_the_cycle_is_not_judged(cou
     """A dock's capacitors, or a SIMULATED drive on a starved host: another drive's cut counts no cycle of this one."""
     begun = [DONE, (WRITE, 1, 1, FIRED_NS + 6_000, FIRED_NS + 174_000_000, FUA)]
     before = READY._replace(power_cycles=counts and 7)
-    found = judged(begun, {0: (7, 100), 1: (7, 101)}, before=before, after=READY._replace(power_cycles=counts))
-    assert bool(found.unfelt) == unfelt
-    assert not found.record["judged"] and not found.record["failed"] and not found.record["suspicion"]
-    assert "174 ms" in found.record["why_not"]
+    judgement = judged(begun, {0: (7, 100), 1: (7, 101)}, before=before, after=READY._replace(power_cycles=counts))
+    assert bool(judgement.unfelt) == unfelt
+    assert not judgement.record["judged"] and not judgement.record["failed"] and not judgement.record["suspicion"]
+    assert "174 ms" in judgement.record["why_not"]
 
 
 @pytest.mark.parametrize("sign", [refused(errno.ENODEV, done_ns=FIRED_NS + 50), (WRITE, 2, 1, 40, NEVER, FUA)])
@@ -131,9 +131,9 @@ def test_a_host_that_saw_the_end_late_of_a_drive_that_went_away_is_no_harness_fa
 @pytest.mark.parametrize("outcome", [BY_RIG, BY_COMMAND, BY_COMMAND._replace(why_not="it answered")])
 def test_a_first_cut_without_a_sign_of_a_loss_is_the_harness(outcome):
     cycles = READY._replace(power_cycles=7)
-    found = judged([DONE], outcome=outcome, before=cycles, after=cycles, felt=False)
-    assert found.unfelt and not found.record["judged"]
-    assert not found.record["findings"] and not found.record["words"]  # no SMART_MISCOUNT of the drive
+    judgement = judged([DONE], outcome=outcome, before=cycles, after=cycles, felt=False)
+    assert judgement.unfelt and not judgement.record["judged"]
+    assert not judgement.record["findings"] and not judgement.record["words"]  # no SMART_MISCOUNT of the drive
     assert not judged([DONE], outcome=outcome, before=cycles, after=cycles._replace(power_cycles=8), felt=False).unfelt
     gone = [DONE, refused(errno.ENODEV, done_ns=FIRED_NS + 50)]
     assert not judged(gone, outcome=outcome, before=cycles, after=cycles, felt=False).unfelt
@@ -162,22 +162,23 @@ def test_commands_of_a_slow_server_are_no_sign_where_it_counts_its_power_cycles(
 
 def test_a_trim_that_is_ignored_is_no_fault_of_the_harness():
     trims = [DONE, (TRIM, 1, 1, 10, 20), (TRIM, 2, 1, 10, 20), (BLANK, 2, 1, 30, 40), (FLUSH, 0, 0, 50, 60)]
-    kept = judged(trims, {0: (7, 100), 1: (7, 7)}, control=cut_schedule.NO_CUT)
-    assert not kept.harness and kept.record["judged"] and "TRIM_KEPT" in kept.record["findings"]
+    judgement = judged(trims, {0: (7, 100), 1: (7, 7)}, control=cut_schedule.NO_CUT)
+    assert not judgement.harness and judgement.record["judged"] and "TRIM_KEPT" in judgement.record["findings"]
     lost = judged(trims, {0: (7, 7), 1: (7, 7)}, control=cut_schedule.NO_CUT)
     assert "LOST_FUA" in lost.harness or "LOST_ACKED" in lost.harness
 
 
 def test_control_session_right_after_the_cut_that_made_a_drive_read_only_is_no_harness_failure():
     none, control = {0: (7, 7)}, cut_schedule.NO_CUT
-    found = judged([refused(errno.EROFS)], none, control, last_cut=4)
-    assert not found.harness and found.record["judged"] and found.record["findings"] == {"REFUSED": 1}
-    assert tally.Tally([found.record]).outcome(Path("run")).exit_code == 12
-    then = judged([refused(errno.EROFS)], none, earlier=found.record)
+    judgement = judged([refused(errno.EROFS)], none, control, last_cut=4)
+    assert not judgement.harness and judgement.record["judged"] and judgement.record["findings"] == {"REFUSED": 1}
+    assert tally.Tally([judgement.record]).outcome(Path("run")).exit_code == 12
+    then = judged([refused(errno.EROFS)], none, earlier=judgement.record)
     assert then.record["failed"] and then.record["findings"] == {"READ_ONLY": 1}
-    again = {**found.record, "cut": 6, "aim": cut_aims.AGAIN, "refused": 0}
+    again = {**judgement.record, "cut": 6, "aim": cut_aims.AGAIN, "refused": 0}
     assert (
-        tally.Tally([found.record, again]).before(7)["refused"] == 1 and not tally.Tally([again]).before(7)["refused"]
+        tally.Tally([judgement.record, again]).before(7)["refused"] == 1
+        and not tally.Tally([again]).before(7)["refused"]
     )
     assert judged([refused(errno.EROFS)], none, control, last_cut=3).harness  # its power was on all the time
     assert judged([DONE, refused(errno.EROFS)], control=control, last_cut=4).harness
@@ -188,18 +189,21 @@ def test_a_refusal_in_a_control_session_is_the_harness():
 
 
 def test_a_counter_that_wraps_or_of_another_source_has_not_gone_back():
-    said = {"nand_written_bytes": 7, "nand_written_source": "C0h", "protocol": "NVMe"}
-    first, wraps = judging.state(said, 1.0), judging.state({**said, "nand_written_wrap_bytes": 1 << 48}, 1.0)
+    counters = {"nand_written_bytes": 7, "nand_written_source": "C0h", "protocol": "NVMe"}
+    first, wraps = judging.state(counters, 1.0), judging.state({**counters, "nand_written_wrap_bytes": 1 << 48}, 1.0)
     assert (first.nand_write_bytes, first.nand_source, first.protocol) == (7, "C0h", "NVMe")
     assert wraps.nand_write_bytes is None
 
 
 def test_a_drive_that_smartctl_names_otherwise_than_the_kernel_is_the_same_drive():
-    said = {"model": "Samsung SSD 870 EVO 1TB", "capacity_bytes": 10**12, "exit_status": 4}
-    before, after = judging.state(said, 1.0), judging.state({**said, "model": "Samsung SSD 870", "exit_status": 2}, 1.0)
+    smartctl = {"model": "Samsung SSD 870 EVO 1TB", "capacity_bytes": 10**12, "exit_status": 4}
+    before, after = (
+        judging.state(smartctl, 1.0),
+        judging.state({**smartctl, "model": "Samsung SSD 870", "exit_status": 2}, 1.0),
+    )
     assert health.judge(before, after) == []
-    other = judging.state({**said, "model": "SATAFIRM   S11"}, 1.0)
-    assert [each.name for each in health.judge(before, other)] == ["IDENTITY"]
+    other = judging.state({**smartctl, "model": "SATAFIRM   S11"}, 1.0)
+    assert [symptom.name for symptom in health.judge(before, other)] == ["IDENTITY"]
 
 
 def test_a_drive_that_does_not_come_back_is_what_the_cut_did():

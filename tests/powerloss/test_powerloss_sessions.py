@@ -44,12 +44,12 @@ def test_a_session_that_was_told_is_judged_whatever_became_of_its_files(book):
 
 def test_proofs_are_as_they_were_written_or_none(book):
     folder = put(book)
-    said = sessions.unsealed(folder / "verdict.json")
-    (proof,) = sessions.proofs_of(folder, said)
+    document = sessions.unsealed(folder / "verdict.json")
+    (proof,) = sessions.proofs_of(folder, document)
     assert proof["class"] == "LOST_FUA" and sessions.proofs_of(folder, {}) == []
     data = (folder / "proofs.json").read_bytes()
     (folder / "proofs.json").write_bytes(data.replace(b"3", b"4"))
-    assert sessions.proofs_of(folder, said) == []
+    assert sessions.proofs_of(folder, document) == []
 
 
 def test_a_damaged_history_gives_no_number_that_no_command_can_have(tmp_path):

@@ -40,20 +40,20 @@ def test_a_cut_has_the_shape_that_is_said_of_it():
 
 @pytest.mark.parametrize("shape", ["glitch", "dips"])
 def test_the_drives_own_count_says_whether_a_glitch_was_a_reset(shape):
-    said = lambda why_not, after: judging._no_cut(cut(shape), lived(why_not), BEFORE, after)
-    assert said("", counted(1)) == "" and said(UNSEEN, counted(1)) == "", "too short for the rig's readings"
-    assert "no reset" in said("", counted(0)) and "no reset" in said(UNSEEN, counted(0))
-    assert said(UNSEEN, State(1.0)) == UNSEEN and said("", State(1.0)) == ""
+    why_no_cut = lambda why_not, after: judging._no_cut(cut(shape), lived(why_not), BEFORE, after)
+    assert why_no_cut("", counted(1)) == "" and why_no_cut(UNSEEN, counted(1)) == "", "too short for the rig's readings"
+    assert "no reset" in why_no_cut("", counted(0)) and "no reset" in why_no_cut(UNSEEN, counted(0))
+    assert why_no_cut(UNSEEN, State(1.0)) == UNSEEN and why_no_cut("", State(1.0)) == ""
     assert judging._no_cut(cut("crowbar"), lived(UNSEEN), BEFORE, counted(1)) == UNSEEN
 
 
 def test_each_of_several_dips_may_have_been_a_reset():
     dips = cut_schedule.own(cut("dips"), None)["dips"]
-    said = lambda shape, cycles, **more: judging._expected(cut(shape), lived(**more), BEFORE, counted(cycles))
-    assert dips > 2 and said("dips", 1) == (1, 1) and said("dips", dips) == (dips, dips)
-    assert said("dips", dips + 1) == (1, 1) and said("dips", 0) == (1, 1)
-    assert said("crowbar", 2) == (1, 1) and said("crowbar", 2, second=lived().outcome) == (2, 2)
-    assert said("glitch", 2) == (1, 1) and judging._expected(cut("dips"), lived(), BEFORE, State(1.0)) == (1, 1)
+    expected = lambda shape, cycles, **more: judging._expected(cut(shape), lived(**more), BEFORE, counted(cycles))
+    assert dips > 2 and expected("dips", 1) == (1, 1) and expected("dips", dips) == (dips, dips)
+    assert expected("dips", dips + 1) == (1, 1) and expected("dips", 0) == (1, 1)
+    assert expected("crowbar", 2) == (1, 1) and expected("crowbar", 2, second=lived().outcome) == (2, 2)
+    assert expected("glitch", 2) == (1, 1) and judging._expected(cut("dips"), lived(), BEFORE, State(1.0)) == (1, 1)
 
 
 def test_a_rail_stays_off_at_least_as_long_as_its_ramp(tmp_path, monkeypatch):

@@ -82,5 +82,5 @@ def test_a_bound_is_asked_for_as_p_below_percent():
 
 
 def test_a_bound_is_rounded_up():
-    said = {1.0: "100 %", 0.0049887: "0.50 %", 0.0581: "5.9 %", 0.5: "50 %", 0.0100: "1.0 %", 0.00100001: "0.11 %"}
-    assert {chance: statistics.percent(chance) for chance in said} == said
+    percents = {1.0: "100 %", 0.0049887: "0.50 %", 0.0581: "5.9 %", 0.5: "50 %", 0.0100: "1.0 %", 0.00100001: "0.11 %"}
+    assert {chance: statistics.percent(chance) for chance in percents} == percents

@@ -25,17 +25,17 @@ MIB = 1 << 20
     st.integers(0, 9 * MIB),
 )
 def test_a_layout_stays_in_its_range_and_knows_each_of_its_blocks(block_bytes, size_MiB, window_MiB, canaries, at_byte):
-    found = layout.make(block_bytes, size_MiB * MIB, window_MiB * MIB, canaries, at_byte)
-    assert found.piece_blocks * block_bytes % MIB == 0 and found.base_blocks >= found.window_blocks > 0
-    ends = np.append(found.starts + found.piece_blocks, found.canaries + found.unit) * block_bytes
+    layout_ = layout.make(block_bytes, size_MiB * MIB, window_MiB * MIB, canaries, at_byte)
+    assert layout_.piece_blocks * block_bytes % MIB == 0 and layout_.base_blocks >= layout_.window_blocks > 0
+    ends = np.append(layout_.starts + layout_.piece_blocks, layout_.canaries + layout_.unit) * block_bytes
     aligned = -(-at_byte // MIB) * MIB
-    assert found.starts[0] * block_bytes == aligned and ends.max() <= aligned + size_MiB * MIB
+    assert layout_.starts[0] * block_bytes == aligned and ends.max() <= aligned + size_MiB * MIB
     chance = np.random.default_rng(size_MiB)
-    at = np.unique(np.append(chance.integers(0, found.base_blocks, 50), [0, found.base_blocks - 1]))
-    lba = layout.lba(found, at)
-    assert len(np.unique(lba)) == len(at) and layout.index(found, lba).tolist() == at.tolist()
-    outside = found.starts[0] - 1, ends.max() // block_bytes
-    assert layout.index(found, outside).tolist() == [-1, -1]
+    at = np.unique(np.append(chance.integers(0, layout_.base_blocks, 50), [0, layout_.base_blocks - 1]))
+    lba = layout.lba(layout_, at)
+    assert len(np.unique(lba)) == len(at) and layout.index(layout_, lba).tolist() == at.tolist()
+    outside = layout_.starts[0] - 1, ends.max() // block_bytes
+    assert layout.index(layout_, outside).tolist() == [-1, -1]
 
 
 def test_a_range_that_is_too_small_is_refused():
@@ -59,9 +59,9 @@ def test_a_stream_stays_in_its_region_and_is_the_same_again(where, promised, nam
     promise = KEPT._replace(
         block_bytes=block_bytes, atomic_blocks=atomic, boundary_blocks=boundary, boundary_offset=offset
     )
-    found = layout.make(block_bytes, size_MiB * MIB)
-    commands = streams.commands(name, found, promise, seed, session, chunk)
-    assert (commands == streams.commands(name, found, promise, seed, session, chunk)).all()
+    layout_ = layout.make(block_bytes, size_MiB * MIB)
+    commands = streams.commands(name, layout_, promise, seed, session, chunk)
+    assert (commands == streams.commands(name, layout_, promise, seed, session, chunk)).all()
     assert len(commands) and set(commands[:, KIND]) <= {WRITE, FLUSH, TRIM, BLANK}
     assert (commands[commands[:, KIND] == FLUSH, FLAGS:] == 0).all()
     data = commands[commands[:, KIND] != FLUSH]
@@ -70,9 +70,9 @@ def test_a_stream_stays_in_its_region_and_is_the_same_again(where, promised, nam
         return
     assert data[:, N].min() >= 1
     assert data[data[:, KIND] != TRIM, N].max() <= SLOT_BYTES // block_bytes
-    assert (layout.lba(found, data[:, AT]) == data[:, LBA]).all()
-    first, many = (part * found.piece_blocks // streams.PARTS for part in streams.REGIONS[name])
-    within = data[:, AT] % found.piece_blocks
+    assert (layout.lba(layout_, data[:, AT]) == data[:, LBA]).all()
+    first, many = (part * layout_.piece_blocks // streams.PARTS for part in streams.REGIONS[name])
+    within = data[:, AT] % layout_.piece_blocks
     assert within.min() >= first and (within + data[:, N]).max() <= first + many
     fua = {"log-fua": {FUA}, "fua-long": {FUA}, "fua-over": {0, FUA}, "zeroes": {0, ZEROS}}.get(name, {0})
     assert set(data[:, FLAGS]) == fua

@@ -80,9 +80,9 @@ def test_what_a_board_sends_late_is_not_taken_for_what_the_drive_draws_now(tmp_p
 
         def frames(self, rail):
             t_us = np.arange(95_000_000, int((now_s[0] - 6) * 1e6), 100_000)
-            found = SimpleNamespace(t_us=t_us, current=np.where(t_us < 100_000_000, 1, 2), boot=np.zeros(1))
-            found.only = lambda chosen: found
-            return found
+            frames_ = SimpleNamespace(t_us=t_us, current=np.where(t_us < 100_000_000, 1, 2), boot=np.zeros(1))
+            frames_.only = lambda chosen: frames_
+            return frames_
 
     time_ = SimpleNamespace(sleep=sleep, monotonic=lambda: now_s[0], monotonic_ns=lambda: int(now_s[0] * 1e9))
     monkeypatch.setattr(supply, "time", time_)
@@ -169,15 +169,15 @@ def test_two_commands_cut_and_power_may_have_returned_when_the_second_begins(tmp
     there.touch()
     switch = supply.SwitchSupply(command.Commands(f"rm {there}", f"touch {there}"), there.exists)
     before_ns = time.monotonic_ns()
-    found = switch.cut("crowbar", before_ns + 30_000_000, 0.05)
-    assert there.exists() and found.why_not == "" and found.report is None
-    assert before_ns + 30_000_000 <= found.fired_ns < found.fired_ns + found.bound_ns < found.on_ns
-    assert found.off_s >= 0.05
+    outcome = switch.cut("crowbar", before_ns + 30_000_000, 0.05)
+    assert there.exists() and outcome.why_not == "" and outcome.report is None
+    assert before_ns + 30_000_000 <= outcome.fired_ns < outcome.fired_ns + outcome.bound_ns < outcome.on_ns
+    assert outcome.off_s >= 0.05
 
 
 def test_a_drive_that_still_answers_was_not_cut():
-    kept = supply.SwitchSupply(command.Commands("true", "true"), lambda: True)
-    assert "still answered" in kept.cut("float", None, 0.0).why_not
+    still_on = supply.SwitchSupply(command.Commands("true", "true"), lambda: True)
+    assert "still answered" in still_on.cut("float", None, 0.0).why_not
 
 
 def test_a_command_that_fails_ends_it_and_power_is_given_back(tmp_path):
@@ -231,9 +231,9 @@ def test_ctrl_c_does_not_reach_a_command(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "said", ["kill -9 $$", "head -c 3000000 /dev/urandom >&2; exit 1", "printf '\\033[2J' >&2; exit 1"]
+    "command_line", ["kill -9 $$", "head -c 3000000 /dev/urandom >&2; exit 1", "printf '\\033[2J' >&2; exit 1"]
 )
-def test_a_command_that_prints_garbage_or_dies_is_an_error_in_words(said):
+def test_a_command_that_prints_garbage_or_dies_is_an_error_in_words(command_line):
     with pytest.raises(RigError, match="exit code") as error:
-        supply.SwitchSupply(command.Commands(said, "true"), lambda: False).cut("crowbar", None, 0.0)
+        supply.SwitchSupply(command.Commands(command_line, "true"), lambda: False).cut("crowbar", None, 0.0)
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", str(error.value)) and len(str(error.value)) < 12_000

@@ -28,12 +28,12 @@ def test_the_tally_counts_what_the_records_hold():
         how |= {"control": "no-cut" if number % 20 == 0 else None, "why_not": "" if judged else f"why {number % 5}"}
         records.append(record(number, **how, ready_s=None if number % 4 == 0 else chance.random()))
         made = tally.Tally(records)
-        cuts = [each for each in records if each["judged"] and not each["control"]]
-        assert (made.cuts, made.suspicious) == (len(cuts), sum(each["suspicion"] for each in cuts))
-        assert made.broken == sum(each["failed"] for each in records)
-        assert made.failing.least == made.failing.most == sum(each["failed"] for each in cuts)
-        assert health.usual_s(made.ready_s) == health.usual_s([each["ready_s"] for each in records])
-        assert made.named == [each["cut"] for each in records if each["failed"]][: tally.NAMED]
+        cuts = [session for session in records if session["judged"] and not session["control"]]
+        assert (made.cuts, made.suspicious) == (len(cuts), sum(session["suspicion"] for session in cuts))
+        assert made.broken == sum(session["failed"] for session in records)
+        assert made.failing.least == made.failing.most == sum(session["failed"] for session in cuts)
+        assert health.usual_s(made.ready_s) == health.usual_s([session["ready_s"] for session in records])
+        assert made.named == [session["cut"] for session in records if session["failed"]][: tally.NAMED]
         assert made.before(number + 1) is records[-1] and made.before(number) is None
     assert made.most_bytes == 199 and made.tried == 190 and made.reasons == ["why 0", "why 1", "why 2"]
     nothing = tally.Tally()
@@ -52,7 +52,7 @@ def test_an_event_of_unknown_date_is_counted_once():
     damage = lambda *intervals: [
         record(n, failed=n in dict(intervals), interval=dict(intervals).get(n)) for n in range(1, 11)
     ]
-    of = lambda *intervals: (lambda found: (found.least, found.most))(tally.failing(damage(*intervals)))
+    of = lambda *intervals: (lambda failing: (failing.least, failing.most))(tally.failing(damage(*intervals)))
     assert of((3, [3, 3, 3])) == (1, 1)
     assert of((3, [3, 3, 3]), (9, [4, 9, 2])) == (2, 8)  # 2 to 9
     assert of((3, [3, 3, 3]), (9, [3, 9, 3])) == (1, 7)  # the cut that is known explains both
@@ -62,8 +62,8 @@ def test_an_event_of_unknown_date_is_counted_once():
 
 def test_damage_that_a_session_which_is_no_judged_cut_may_have_done_is_no_cut_s_for_certain():
     brown = [record(1), record(2, judged=False, why_not="no reset"), record(3, failed=True, interval=[2, 3, 2])]
-    found = tally.failing(brown)
-    assert (found.least, found.most) == (0, 1)
+    failing = tally.failing(brown)
+    assert (failing.least, failing.most) == (0, 1)
     idle = [record(1), record(2, control="no-cut", fired_ns=None), record(3, failed=True, interval=[2, 3, 2])]
     assert tally.failing(idle).least == 1
 
@@ -108,8 +108,10 @@ def test_a_first_cut_that_was_slow_is_suspicious_once_the_usual_time_is_known(la
     records = [record(n, ready_s=20.0 if n == late else 0.1, findings={}, words=[]) for n in range(1, 5)]
     assert [tally.Tally(records[:n]).suspicious for n in range(5)] == [0, 0, 0, 1, 1]
     assert tally.Tally(records).outcome(Path("x")).exit_code == 12
-    found = tally.in_hindsight(records)
-    assert [each["cut"] for each in found if each["suspicion"]] == [late] and found[late - 1]["findings"]["SLOW_READY"]
+    sessions = tally.in_hindsight(records)
+    assert [session["cut"] for session in sessions if session["suspicion"]] == [late] and sessions[late - 1][
+        "findings"
+    ]["SLOW_READY"]
 
 
 @pytest.mark.parametrize(
@@ -140,13 +142,13 @@ def test_the_clock_of_a_long_run_is_that_of_its_latest_minutes_and_takes_no_more
         tape.frame(stream.wire.ENERGY, stream.energy(index, tape.t_us, 1.0))
         book.record_all(tape.rows)
         tape.rows.clear()
-        found = asked.now()
+        clock = asked.now()
         sizes.append(len(pickle.dumps(asked._decoder)))
     assert tape.token > 5 * PINGS and sizes[-1] < 1.05 * sizes[12]
     at_once = BoardClock(book.path).now()
     at_us = np.array([tape.t_us - 1000, tape.t_us])
-    assert found.t_ns(at_us).tolist() == at_once.t_ns(at_us).tolist()
-    assert np.abs(found.t_ns(at_us) - [tape.host_ns(t_us) for t_us in at_us]).max() <= found.bound_ns(at_us).max()
+    assert clock.t_ns(at_us).tolist() == at_once.t_ns(at_us).tolist()
+    assert np.abs(clock.t_ns(at_us) - [tape.host_ns(t_us) for t_us in at_us]).max() <= clock.bound_ns(at_us).max()
     book.close("complete")
 
 

@@ -44,9 +44,9 @@ def served(tmp_path):
         # until its files are closed: a zombie's pid remains as long as init leaves it
         ended = "while set -- /proc/$pid/task/*; [ $# -gt 1 ] || [ -e /proc/$pid/fd/0 ]; do sleep 0.01; done"
         off = f"read pid <{pid}; kill -9 $pid; {ended}; rm -f {sock}"
-        said = ["run", "powerloss", "--target", uri, "--destroy-data", uri, "--power-off", off, "--power-on", on]
-        said += ["--set", "write=0.4 s", "--set", "off_time=0.05 s", "--set", "window=16 MiB", "--cuts", str(cuts)]
-        return [*said, "--runs", str(tmp_path / "runs"), "--quiet"]
+        arguments = ["run", "powerloss", "--target", uri, "--destroy-data", uri, "--power-off", off, "--power-on", on]
+        arguments += ["--set", "write=0.4 s", "--set", "off_time=0.05 s", "--set", "window=16 MiB", "--cuts", str(cuts)]
+        return [*arguments, "--runs", str(tmp_path / "runs"), "--quiet"]
 
     yield words
     subprocess.run(f"kill -9 $(cat {pid})", shell=True, stderr=subprocess.DEVNULL)
@@ -55,27 +55,29 @@ def served(tmp_path):
 def test_a_dry_run_says_the_promise_and_what_cannot_be_tested_and_touches_nothing(served, tmp_path, capsys):
     words = [word for word in served(HONEST) if word != "--quiet"]
     assert cli.main([*words, "--dry-run"]) == 0
-    said = capsys.readouterr().err
-    assert "promise tested: NBD: what FLUSH or FUA covers is kept" in said and said.count("cannot be tested: ") == 4
+    stderr = capsys.readouterr().err
+    assert "promise tested: NBD: what FLUSH or FUA covers is kept" in stderr and stderr.count("cannot be tested: ") == 4
     assert not any((tmp_path / "disk").read_bytes()) and not (tmp_path / "runs").exists()
 
 
 def events_of(tmp_path) -> list[dict]:
-    return [each for run in (tmp_path / "runs").glob("2*") for part in parts.of(run) for each in journal.events(part)]
+    return [event for run in (tmp_path / "runs").glob("2*") for part in parts.of(run) for event in journal.events(part)]
 
 
 def records(tmp_path) -> list[dict]:
-    return [each for each in events_of(tmp_path) if each["kind"] == "session.judged"]
+    return [event for event in events_of(tmp_path) if event["kind"] == "session.judged"]
 
 
 def test_a_server_that_keeps_its_promises_is_not_accused(served, tmp_path):
     assert cli.main(served(HONEST)) == 0
-    found = records(tmp_path)
-    cuts = [each for each in found if not each["control"]]
-    assert len(cuts) == 3 and all(each["judged"] and each["durable"] > 0 for each in cuts)
-    assert [each["control"] for each in found].count("no-cut") == 1
-    assert {each["shape"] for each in cuts} == {"command"}
-    assert all(each["ready_s"] - each["stalled_s"] < 5 for each in cuts)  # without the time in which the host was busy
+    judged = records(tmp_path)
+    cuts = [session for session in judged if not session["control"]]
+    assert len(cuts) == 3 and all(session["judged"] and session["durable"] > 0 for session in cuts)
+    assert [session["control"] for session in judged].count("no-cut") == 1
+    assert {session["shape"] for session in cuts} == {"command"}
+    assert all(
+        session["ready_s"] - session["stalled_s"] < 5 for session in cuts
+    )  # without the time in which the host was busy
 
 
 def test_a_cut_that_fails_once_costs_one_try_of_its_session(served, tmp_path):
@@ -83,19 +85,21 @@ def test_a_cut_that_fails_once_costs_one_try_of_its_session(served, tmp_path):
     at = words.index("--power-off") + 1
     words[at] += f"; test -e {tmp_path}/failed || {{ touch {tmp_path}/failed; exit 3; }}"
     assert cli.main(words) == 0
-    found = records(tmp_path)
-    assert [each["cut"] for each in found] == [1, 2, 3] and all(each["judged"] for each in found)
+    judged = records(tmp_path)
+    assert [session["cut"] for session in judged] == [1, 2, 3] and all(session["judged"] for session in judged)
     (run,) = (tmp_path / "runs").iterdir()
-    (lost,) = [each for each in journal.events(run) if each["kind"] == "session.lost"]
-    kept, again = (sessions.rows_of(run / sessions.folder(lost["cut"])), run / sessions.folder(lost["cut"]))
+    (lost,) = [event for event in journal.events(run) if event["kind"] == "session.lost"]
+    rows, again = (sessions.rows_of(run / sessions.folder(lost["cut"])), run / sessions.folder(lost["cut"]))
     before = history.read(again / sessions.LOST)
-    assert "exit code 3" in lost["why"] and len(before) and before["seq"][-1] < kept["seq"][0]
+    assert "exit code 3" in lost["why"] and len(before) and before["seq"][-1] < rows["seq"][0]
 
 
 def test_a_cut_that_fails_twice_ends_the_campaign(served, tmp_path):
     words = served(HONEST, cuts=2)
     words[words.index("--power-off") + 1] += "; exit 3"
-    assert cli.main(words) == RigError.exit_code and not [each for each in records(tmp_path) if not each["control"]]
+    assert cli.main(words) == RigError.exit_code and not [
+        session for session in records(tmp_path) if not session["control"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +107,7 @@ def test_a_cut_that_fails_twice_ends_the_campaign(served, tmp_path):
 )
 def test_a_server_that_lies_is_found_with_a_proof(served, tmp_path, how, names):
     assert cli.main([*served(how), "--stop", "first"]) == PromiseBroken.exit_code
-    failed = [each for each in records(tmp_path) if each["failed"]]
+    failed = [session for session in records(tmp_path) if session["failed"]]
     assert len(failed) == 1 and set(failed[0]["findings"]) & names
     (run,) = (tmp_path / "runs").iterdir()
     proofs = json.loads((run / sessions.folder(failed[0]["cut"]) / "proofs.json").read_bytes())
@@ -119,10 +123,10 @@ def test_a_server_that_loses_data_without_a_cut_fails_the_control(served, tmp_pa
     read = campaign.readback.read
 
     def lose(link, layout, run, base, runs, rows=None):
-        found = read(link, layout, run, base, runs, rows)
+        blocks = read(link, layout, run, base, runs, rows)
         if rows is not None and len(rows):
-            found.seen[:] = 0  # what was written is not there
-        return found
+            blocks.seen[:] = 0  # what was written is not there
+        return blocks
 
     monkeypatch.setattr(campaign.readback, "read", lose)
     assert cli.main(served(HONEST)) == ControlFailed.exit_code
@@ -139,8 +143,8 @@ def test_a_drive_that_does_not_come_back_is_in_the_report(served, tmp_path, monk
     *_, record = records(tmp_path)
     assert record["judged"] and record["suspicion"] and record["findings"] == {"MISSING": 1}
     (run,) = (tmp_path / "runs").iterdir()
-    said = cuts_sentences.lines(table.load(run).rows[0].result)
-    assert any(line.startswith(f"suspected MISSING after 1 cut ({record['cut']})") for line in said)
+    lines = cuts_sentences.lines(table.load(run).rows[0].result)
+    assert any(line.startswith(f"suspected MISSING after 1 cut ({record['cut']})") for line in lines)
 
 
 class Resending(nbdwriter.Nbd):
@@ -173,7 +177,7 @@ def test_what_a_kernel_repeats_after_power_is_back_is_volatile_and_accuses_nobod
         "streams={ random = 60, hot = 10, sequential = 10 }",
     ]  # nothing that would keep it by the way
     assert cli.main([*served(HONEST, cuts=4), *plain, "--set", "mixes={ usual = 1 }"]) == 0 and Resending.count > 4
-    assert not any(each["failed"] for each in records(tmp_path))
+    assert not any(session["failed"] for session in records(tmp_path))
 
 
 def test_a_switch_that_does_nothing_is_no_clean_campaign(served, tmp_path, capsys):
@@ -203,16 +207,18 @@ def test_a_campaign_that_is_killed_goes_on_and_gives_the_power_back(served, tmp_
                 run = next((tmp_path / "runs").glob("2*"), tmp_path)
                 made = parts.of(run)[had:] if run != tmp_path else []  # by this process, not by one before it
                 lines = journal.events(made[-1]) if made and (made[-1] / "events.jsonl").exists() else []
-                seen = (n + 1) * any(each["kind"] == kind for each in lines)
+                seen = (n + 1) * any(event["kind"] == kind for event in lines)
             host.send_signal(signal.SIGKILL)
         assert seen > n, f"{kind} was not seen"
     before = sessions.judged(parts.of(run))
     subprocess.run(off, shell=True, check=True)  # as if it had died between the two commands
     monkeypatch.setattr(campaign, "FIRST_S", 1.0)  # so long it waits for a drive before it gives it power
     assert cli.main(["resume", str(run), *again]) == 0
-    found = records(tmp_path)
-    assert [each["cut"] for each in found] == [1, 2, 3, 4, 5] and not any(each["failed"] for each in found)
-    assert all(found[number - 1]["seed"] == record["seed"] for number, record in before.items())
+    judged = records(tmp_path)
+    assert [session["cut"] for session in judged] == [1, 2, 3, 4, 5] and not any(
+        session["failed"] for session in judged
+    )
+    assert all(judged[number - 1]["seed"] == record["seed"] for number, record in before.items())
     assert sock.exists()
 
 
@@ -228,7 +234,7 @@ def exchangeable(monkeypatch):
 
 def test_moved_drive_that_has_our_marks_is_written_on(served, tmp_path, exchangeable):
     assert cli.main(served(HONEST, cuts=2)) == 0
-    assert len([each for each in records(tmp_path) if each["judged"]]) == 3
+    assert len([session for session in records(tmp_path) if session["judged"]]) == 3
     assert len(exchangeable) == campaign.MARKS and all(0 <= at < 64 << 20 for at in exchangeable)
 
 
@@ -247,7 +253,7 @@ def test_cut_that_takes_another_disk_ends_the_campaign(served, tmp_path, monkeyp
     assert "NEIGHBOUR1" in capsys.readouterr().err
     ends = [event for event in events_of(tmp_path) if event["kind"] == "powerloss.end"]
     assert [(event["stop"], event["disks"]) for event in ends] == [("other disks", ["NEIGHBOUR1"])]
-    assert max(each["cut"] for each in records(tmp_path)) == cut
+    assert max(session["cut"] for session in records(tmp_path)) == cut
 
 
 def test_stranger_after_a_cut_is_judged_and_not_written_to(served, tmp_path, exchangeable):
@@ -256,9 +262,9 @@ def test_stranger_after_a_cut_is_judged_and_not_written_to(served, tmp_path, exc
     on = words.index("--power-on") + 1
     words[on] = f"truncate -s 0 {disk}; truncate -s 64M {disk}; {words[on]}"
     assert cli.main(words) == ExchangedDrive.exit_code
-    (record,) = (each for each in records(tmp_path) if not each["control"])
+    (record,) = (session for session in records(tmp_path) if not session["control"])
     assert record["judged"] and record["failed"]
     assert not any(disk.read_bytes())
     (run,) = (tmp_path / "runs").iterdir()
-    (ended,) = [each for each in journal.events(run) if each["kind"] == "powerloss.end"]
+    (ended,) = [event for event in journal.events(run) if event["kind"] == "powerloss.end"]
     assert ended["stop"] == "mark"

@@ -63,8 +63,8 @@ def written_and_read(transport, path, shares=SHARES, kinds=frozenset()) -> np.nd
         transport, places, RUN, base, readback.wanted(rows, places, np.random.default_rng(1), full=True)
     )
     session = verdict.Session(rows, settled_ns, NEVER, settled_ns, transport.now_ns())
-    found = verdict.judge(session, blocks, KEPT._replace(mode=ACK))
-    assert found.why_not == "" and not found.finding.any()
+    ruling = verdict.judge(session, blocks, KEPT._replace(mode=ACK))
+    assert ruling.why_not == "" and not ruling.finding.any()
     assert set(rows["status"]) == {0} and (rows["done_ns"] > rows["submit_ns"]).all()
     assert len(blocks.lba) == places.base_blocks and len(np.unique(blocks.seen)) > 10
     return rows
@@ -113,10 +113,10 @@ def test_flush_and_fua_reach_the_device(file, kind):
             if queue.read_text().strip() != "write back" or len(stat.read_text().split()) < 17:
                 pytest.skip("a kernel without these counters, or a loop device without a cache")
             for flags, what in ((0, WRITE), (FUA, WRITE), (0, FLUSH), (0, TRIM)):
-                before = [int(each) for each in stat.read_text().split()]
+                before = [int(number) for number in stat.read_text().split()]
                 for i in range(3):
                     done(transport, what, flags, 4096 * i)
-                now = [int(each) - b for each, b in zip(stat.read_text().split(), before)]
+                now = [int(number) - b for number, b in zip(stat.read_text().split(), before)]
                 sent[what, flags] = now[11], now[15]  # discards, FLUSHes
         finally:
             transport.close()
@@ -248,7 +248,7 @@ def test_several_connections_carry_one_session(tmp_path):
         transport = targets.connected(uri, 3)
         assert isinstance(transport, Connections) and len(transport.links) == 3
         rows = written_and_read(transport, tmp_path, kinds={WRITE, FLUSH, TRIM})
-        assert {WRITE, FLUSH, TRIM} <= set(rows["kind"]) and all(each.done > len(rows) / 4 for each in servers)
+        assert {WRITE, FLUSH, TRIM} <= set(rows["kind"]) and all(server.done > len(rows) / 4 for server in servers)
         transport.close()
         Server(listener, flags=nbd_protocol.TRANSMISSION_FLAGS & ~(1 << 8))  # a FLUSH covers its own connection alone
         transport = targets.connected(uri, 3)
@@ -260,7 +260,7 @@ def test_several_connections_carry_one_session(tmp_path):
         writer = Writer(transport, book, layout.make(512, transport.size_bytes), KEPT, RUN, 2, 1)
         assert writer.write(NEVER).reason == "gone" and writer.settle(0) is not None and transport.under_way == 0
         done = (book.written()["done_ns"] < NEVER).sum()
-        assert 0 < done <= sum(each.done for each in servers) and book.written()["status"].max() == 0
+        assert 0 < done <= sum(server.done for server in servers) and book.written()["status"].max() == 0
 
 
 def test_a_device_is_written_from_several_cpus_in_turn(file):
@@ -334,7 +334,7 @@ def test_replies_in_any_order_and_pieces(data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     chunks = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)])]
     assert parsed(slots, cookies.copy(), chunks) == (list(order), True)
-    assert slots.status.tolist() == [-each for each in errors]
+    assert slots.status.tolist() == [-error for error in errors]
     for slot, kind in enumerate(kinds):
         if kind == BLANK and not errors[slot]:
             assert slots.data[slot * 4096 : slot * 4096 + 16].tolist() == [slot + 1] * 16
@@ -366,7 +366,7 @@ HUGE = struct.pack(">IHQH", 12, 0, 1 << 63, nbd_protocol.TRANSMISSION_FLAGS)
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("reply", "words"),
     [
         (INFO + struct.pack(">I", 4) + bytes(4), "too short"),
         (INFO + struct.pack(">IH", 2, 3), "too short"),
@@ -376,7 +376,7 @@ HUGE = struct.pack(">IHQH", 12, 0, 1 << 63, nbd_protocol.TRANSMISSION_FLAGS)
         (b"HTTP/1.1 400 Bad Request\r\n", "another protocol"),
     ],
 )
-def test_a_server_that_talks_nonsense_is_an_error_in_words(tmp_path, said, words):
+def test_a_server_that_talks_nonsense_is_an_error_in_words(tmp_path, reply, words):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "sock"))
         listener.listen()
@@ -384,7 +384,7 @@ def test_a_server_that_talks_nonsense_is_an_error_in_words(tmp_path, said, words
         def serve():
             link, _ = listener.accept()
             with link, contextlib.suppress(OSError):
-                link.sendall(said)
+                link.sendall(reply)
                 link.shutdown(socket.SHUT_WR)
                 while link.recv(4096):
                     pass

@@ -24,7 +24,7 @@ def test_the_scenes_have_every_class():
 
 def test_only_what_is_certain_fails():
     every = verdict.Verdict(np.arange(len(CLASSES)), *[np.zeros(0)] * 5, "")
-    assert [NAMES[i] for i in every.failed()] == [each.name for each in CLASSES[1:] if each.certain]
+    assert [NAMES[i] for i in every.failed()] == [finding.name for finding in CLASSES[1:] if finding.certain]
 
 
 def test_with_bytes_an_error_is_counted_once():
@@ -34,14 +34,14 @@ def test_with_bytes_an_error_is_counted_once():
 def test_what_was_lost_as_allowed_is_counted():
     commands = [W0, (WRITE, 1, 1, 10, 20), (WRITE, 2, 1, 10, NEVER), (WRITE, 3, 1, 10, 20, FUA)]
     scene = Scene("", commands, {0: (7, 7, ""), 1: (7, 101, ""), 2: (7, 7, ""), 3: (7, 103, "")})
-    found = verdict.judge(*powerloss_scenes.asked(scene), KEPT)
-    assert found.lost_volatile.tolist() == [0] and found.why_not == ""
+    ruling = verdict.judge(*powerloss_scenes.asked(scene), KEPT)
+    assert ruling.lost_volatile.tolist() == [0] and ruling.why_not == ""
 
 
 def test_why_a_session_is_not_judged():
     scene = Scene("", [W0], {0: (7, 6, "")}, session={"settled_ns": None})
-    found = verdict.judge(*powerloss_scenes.asked(scene), KEPT)
-    assert found.why_not == "blocks were read while commands were outstanding" and not found.failed().size
+    ruling = verdict.judge(*powerloss_scenes.asked(scene), KEPT)
+    assert ruling.why_not == "blocks were read while commands were outstanding" and not ruling.failed().size
 
 
 @pytest.mark.slow
@@ -69,8 +69,8 @@ def test_a_mutant_whose_text_is_gone_is_said(monkeypatch):
 
 def test_a_long_session_without_fault_accuses_nobody():
     session, blocks = powerloss.large(5000)
-    found = verdict.judge(session, blocks, KEPT)
-    assert not found.finding.any() and not found.failed().size
+    ruling = verdict.judge(session, blocks, KEPT)
+    assert not ruling.finding.any() and not ruling.failed().size
     older = verdict.judge(session, blocks._replace(seen=np.zeros_like(blocks.lba)), KEPT)
     lost = {NAMES[n] for n in older.finding}
     assert lost == {"LOST_FUA", "LOST_FLUSHED", "OK"} and (older.finding > 0).sum() > 4500
@@ -80,32 +80,32 @@ def test_a_long_session_without_fault_accuses_nobody():
 def test_a_lost_write_with_fua_is_a_lost_flush_where_the_kernel_sends_no_fua():
     commands = rows([(WRITE, 0, 1, 10, 20, FUA)])
     session = Session(commands, 100, 200, 300, 400)
-    blocks = Blocks(*(np.array([each]) for each in (0, 7, 7)), np.zeros(1, bool))
+    blocks = Blocks(*(np.array([values]) for values in (0, 7, 7)), np.zeros(1, bool))
     for fua, name in ((True, "LOST_FUA"), (False, "LOST_FLUSHED")):
         held = KEPT._replace(fua=fua)
-        found = verdict.judge(session, blocks, held)
-        assert [NAMES[n] for n in found.finding] == [name]
-        said = proof(session, blocks, held, found, 0, None)["sentences"]
-        assert ("with FUA" in said[0]) is fua
+        ruling = verdict.judge(session, blocks, held)
+        assert [NAMES[n] for n in ruling.finding] == [name]
+        sentences = proof(session, blocks, held, ruling, 0, None)["sentences"]
+        assert ("with FUA" in sentences[0]) is fua
 
 
 def test_zeros_that_were_written_are_a_content_like_any_other():
     """A Write Zeroes must survive as a write must; a trim need not."""
-    lost, kept, trim = (WRITE, 0, 1, 30, 40, ZEROS), (WRITE, 0, 1, 30, 40, ZEROS | FUA), (TRIM, 0, 1, 30, 40)
+    lost, written, trim = (WRITE, 0, 1, 30, 40, ZEROS), (WRITE, 0, 1, 30, 40, ZEROS | FUA), (TRIM, 0, 1, 30, 40)
     flush = (FLUSH, 0, 0, 50, 60)
     for commands, seen, name in (
         ([(*W0, FUA), lost], FIRST_SEQ, "OK"),
         ([(*W0, FUA), lost], record.ZEROS, "OK"),
         ([(*W0, FUA), lost, flush], FIRST_SEQ, "LOST_FLUSHED"),
-        ([(*W0, FUA), kept], FIRST_SEQ, "LOST_FUA"),
-        ([(*W0, FUA), kept], record.ZEROS, "OK"),
-        ([(*W0, FUA), kept], record.ONES, "LOST_FUA"),
+        ([(*W0, FUA), written], FIRST_SEQ, "LOST_FUA"),
+        ([(*W0, FUA), written], record.ZEROS, "OK"),
+        ([(*W0, FUA), written], record.ONES, "LOST_FUA"),
         ([(*W0, FUA), trim, flush], FIRST_SEQ, "OK"),
-        ([kept, (WRITE, 0, 1, 50, 60, FUA)], record.ZEROS, "LOST_FUA"),
+        ([written, (WRITE, 0, 1, 50, 60, FUA)], record.ZEROS, "LOST_FUA"),
         ([(*W0, FUA)], record.ZEROS, "LOST_FUA"),
     ):
         session = Session(rows(commands), 100, 200, 300, 400)
-        blocks = Blocks(*(np.array([each]) for each in (0, 7, seen)), np.zeros(1, bool))
+        blocks = Blocks(*(np.array([values]) for values in (0, 7, seen)), np.zeros(1, bool))
         assert [NAMES[n] for n in verdict.judge(session, blocks, KEPT).finding] == [name], commands
 
 
@@ -144,13 +144,13 @@ MIXED = [OLD] * 4 + [NEW] * 4
 def test_each_sector_of_a_torn_block_is_known_to_later_cuts(commands, before, now, name):
     known, blocks = torn(now, before)
     session = Session(commands, 100, 200, 300, 400)
-    found = verdict.judge(session, blocks, NBD)
-    assert [NAMES[n] for n in found.finding] == [name]
-    verdict.take(known, np.array([0]), blocks, found, 1)
+    ruling = verdict.judge(session, blocks, NBD)
+    assert [NAMES[n] for n in ruling.finding] == [name]
+    verdict.take(known, np.array([0]), blocks, ruling, 1)
     assert known.content[0] == blocks.seen[0]
     assert [part.tolist() for part in known.parts.values()] == ([now] if len(set(now)) > 1 else [])
     assert verdict.unjudged(NOTHING, blocks, NBD)[1].finding.any() == (before != now)
-    one = proof(session, blocks, NBD, found, 0)["parts"]
+    one = proof(session, blocks, NBD, ruling, 0)["parts"]
     assert one is None or [seen for seen, _ in one] == now and {"OK", name} >= {of for _, of in one}
 
 
@@ -189,7 +189,7 @@ def test_a_torn_block_of_a_drive_that_keeps_blocks_whole_names_its_sectors():
     session = Session(rows([(WRITE, 0, 1, 10, 20, FUA), (WRITE, 0, 1, 30, 40)], NEW), 100, 200, 300, 400)
     for whole, name in ((0, "LOST_FUA"), (1, "TORN_LB")):
         held = NBD._replace(atomic_blocks=whole)
-        found = verdict.judge(session, blocks, held)
-        out = proof(session, blocks, held, found, 0)
+        ruling = verdict.judge(session, blocks, held)
+        out = proof(session, blocks, held, ruling, 0)
         assert out["class"] == name and out["parts"] == [[OLD, "LOST_FUA"], *[[NEW + 1, "OK"]] * 7]
         assert "sector 0: the content of command 3, LOST_FUA" in " ".join(out["sentences"])

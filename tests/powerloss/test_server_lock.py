@@ -73,7 +73,7 @@ def test_every_address_of_a_host_is_locked(monkeypatch):
     rows = {"box": ["192.0.2.1", "2001:db8::1"], "box.lab": ["2001:db8:0::1"], "192.0.2.1": ["192.0.2.1"]}
 
     def resolved(host, port, **_):
-        return [(0, 0, 0, "", (each, port)) for each in rows[host]]
+        return [(0, 0, 0, "", (address, port)) for address in rows[host]]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
     assert same("nbd://box/x", "nbd://box.lab/x") and same("nbd://box/x", "nbd://192.0.2.1/x")
@@ -84,10 +84,10 @@ def test_a_lock_goes_through_no_link_and_into_no_folder_of_others(served, tmp_pa
     uri, locks = of(quote(str(served))), tmp_path / "locks"
     with ServerLock(uri, locks):
         made = sorted(locks.iterdir())
-    for each in made:
-        assert each.stat().st_mode & 0o777 == 0o600
-        each.unlink()
-        each.symlink_to(tmp_path / "victim")
+    for folder in made:
+        assert folder.stat().st_mode & 0o777 == 0o600
+        folder.unlink()
+        folder.symlink_to(tmp_path / "victim")
     with pytest.raises(UnsafeTarget):
         ServerLock(uri, locks)
     assert not (tmp_path / "victim").exists()

@@ -22,9 +22,9 @@ class Host:
     """A host on which whoever wakes waits up to `wait_s` for a CPU. Its server is ready `ready_s` after the return of
     power, at 0, plus what it waits itself, which is more if it `works`. `told`: whether its process is known."""
 
-    def __init__(self, seed: int, wait_s: float, ready_s: float, works_s: float = 0.0, told: bool = True):
+    def __init__(self, seed: int, wait_s: float, ready_s: float, works_s: float = 0.0, is_told: bool = True):
         self.chance, self.wait_s, self.t_s, self.own_s = random.Random(seed), wait_s, ON_LATE_S, 0.0
-        self.told, self.server_s = told, works_s + self.chance.uniform(0, wait_s)
+        self.is_told, self.server_s = is_told, works_s + self.chance.uniform(0, wait_s)
         on_s = self.chance.uniform(0, ON_LATE_S)
         self.ready_s, self.ready_at_s = ready_s, on_s + ready_s + self.server_s
 
@@ -47,7 +47,7 @@ class Host:
     def waited(self, server: int | None = None) -> Waited:
         busy = min(1.0, 100 * self.wait_s)  # the share of the time in which some process waits
         server_s = 100.0 + (self.server_s if self.t_s >= self.ready_at_s else 0.0)
-        served = (7, 1, self.t_s + 9.0, server_s) if self.told and server else ()
+        served = (7, 1, self.t_s + 9.0, server_s) if self.is_told and server else ()
         return Waited(round(self.t_s * 1e9), self.own_s, busy * self.t_s, *served)
 
 
@@ -70,12 +70,12 @@ def interval_s(host: Host, monkeypatch, **how) -> tuple[float, float]:
     return lived.ready_s - lived.stalled_s, lived.ready_s
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("is_told", [True, False])
 @pytest.mark.parametrize("wait_s", [0.0, 0.002, 0.05, 0.3, 2.0])
-def test_interval_holds_the_time_in_which_the_drive_was_ready(wait_s, told, monkeypatch):
+def test_interval_holds_the_time_in_which_the_drive_was_ready(wait_s, is_told, monkeypatch):
     for seed in range(100):
         ready_s, works_s = random.Random(seed).uniform(0, 5), random.Random(-seed).uniform(0, 10 * wait_s)
-        host = Host(seed, wait_s, ready_s, works_s, told)
+        host = Host(seed, wait_s, ready_s, works_s, is_told)
         least_s, most_s = interval_s(host, monkeypatch)
         assert least_s <= ready_s + 1e-6 and ready_s <= most_s
 
@@ -91,8 +91,8 @@ def test_drive_late_by_twice_the_limit_is_late_on_a_busy_host_too(wait_s, monkey
 
 
 def test_host_whose_server_is_not_known_may_have_held_it_up_as_long_as_any_process_waited(monkeypatch):
-    assert interval_s(Host(1, 0.0, 4.0, told=False), monkeypatch)[0] > 3.8
-    assert interval_s(Host(1, 0.05, 4.0, told=False), monkeypatch)[0] == 0.0
+    assert interval_s(Host(1, 0.0, 4.0, is_told=False), monkeypatch)[0] > 3.8
+    assert interval_s(Host(1, 0.05, 4.0, is_told=False), monkeypatch)[0] == 0.0
     assert interval_s(Host(1, 0.05, 4.0), monkeypatch, server=None)[0] < 4.0  # its process was not known before
 
 
@@ -155,7 +155,7 @@ def test_ready_least_s_takes_the_later_proof(ready_s, on_late_s, looks, own_s, s
 
 
 def test_waits_of_this_machine_are_read():
-    found = waiting.now(os.getpid())
-    assert found.server == os.getpid() and found.age_s >= 0 and found.began == witness.began_ticks(os.getpid())
-    assert found.own_s is None or 0 <= found.own_s <= found.server_s
+    waits = waiting.now(os.getpid())
+    assert waits.server == os.getpid() and waits.age_s >= 0 and waits.began == witness.began_ticks(os.getpid())
+    assert waits.own_s is None or 0 <= waits.own_s <= waits.server_s
     assert waiting.now(0).server is None and waiting.now(1 << 22 | 1).server is None
