@@ -188,8 +188,8 @@ def test_a_died_run_gives_what_is_there(tmp_path):
     """The host was killed under load: no end of the load, no fio logs, no last SMART reading, torn ends everywhere."""
     run = synthetic_run.write(tmp_path, IOPS, zoom_s=12, state=None)
     load_ended = synthetic_run.T_RUN_NS + 3_750_000_000 + 31_000_000_000
-    kept = [line for line in (run / "events.jsonl").read_text().splitlines() if json.loads(line)["t_ns"] < load_ended]
-    (run / "events.jsonl").write_text("\n".join(kept) + '\n{"t_ns": 12')
+    lines = [line for line in (run / "events.jsonl").read_text().splitlines() if json.loads(line)["t_ns"] < load_ended]
+    (run / "events.jsonl").write_text("\n".join(lines) + '\n{"t_ns": 12')
     for path in (run / "fio" / "load").glob("*.log"):
         path.unlink()
     for path in sorted((run / "smart").glob("*.json"))[-1:]:

@@ -32,7 +32,7 @@ def event(t_s: float, kind: str, **more) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("found", "log", "mark"),
+    ("event_", "log", "mark"),
     [
         (event(2, "step.start", step="load"), "load begins", None),
         (event(2, "step.end", step="load", ok=True), "load ends", None),
@@ -49,14 +49,14 @@ def event(t_s: float, kind: str, **more) -> dict:
         (event(2, "sums", files={}), None, None),
     ],
 )
-def test_an_event_in_words(found, log, mark):
-    data = run([found])
+def test_an_event_in_words(event_, log, mark):
+    data = run([event_])
     load_events(data)
     assert data.log == ([(2.0, log)] if log else [])
     assert data.marks == ([(2.0, mark)] if mark else [])
     assert data.notes == [] and data.polls == []
     if mark == "load cut short":  # nothing failed: a signal, or a cut of the power, that someone asked for
-        assert event_words.words(found) == log
+        assert event_words.words(event_) == log
 
 
 @pytest.mark.parametrize(
@@ -185,15 +185,18 @@ def test_fifteen_percent_of_the_io_may_lie_between(late_s, there):
     GB = 10**9
     data = polled((0, "before", 0, 0), (late_s, "poll", GB, 2 * GB), (10, "edge", 100 * GB, 200 * GB))
     data.snapshots = data.snapshots[1:]
-    found, times, why = window_wa(data, Window("some", 0, 10, {}))
+    amplification, times, why = window_wa(data, Window("some", 0, 10, {}))
     assert times == [late_s, 10.0]
     if there:
-        assert found is not None
+        assert amplification is not None
     else:
-        assert found is None and f"nearest its start is at {late_s} s, with 16 % of the window's I/O between" in why
+        assert (
+            amplification is None
+            and f"nearest its start is at {late_s} s, with 16 % of the window's I/O between" in why
+        )
     late_end = polled((0, "before", 0, 0), (10 - late_s, "edge", 100 * GB, 200 * GB))
-    found, times, why = window_wa(late_end, Window("some", 0, 10, {}))
-    assert times == [0.0, 10 - late_s] and (found is not None) == there
+    amplification, times, why = window_wa(late_end, Window("some", 0, 10, {}))
+    assert times == [0.0, 10 - late_s] and (amplification is not None) == there
     assert there or "nearest its end is at" in why
 
 
@@ -241,8 +244,8 @@ def test_the_polls_when_settled_give_their_own_figure(tmp_path):
     data, figures, _ = table.in_full(written)
     assert figures["wa_settled"] > data.wa_value[-1] + 0.1
     flagged = [note for note in figures["notes"] if note.startswith("wa_settled: ")]
-    found = wa.settled(
+    settled = wa.settled(
         *(next(s for s in data.snapshots[::-1] if s["reason"] == r) for r in ("before", "after")),
         [s for s in data.snapshots if s["reason"] in ("after", "settled")],
     )
-    assert flagged == [f"wa_settled: {wa.FLAGS[flag]}" for flag in found.flags]
+    assert flagged == [f"wa_settled: {wa.FLAGS[flag]}" for flag in settled.flags]

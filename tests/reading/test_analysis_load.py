@@ -160,8 +160,8 @@ def test_latencies_with_submission(tmp_path, lines, times, cells, left):
     (tmp_path / "out.json").write_text("".join(lines))
     _load_lat(data, tmp_path / "out.json")
     assert data.lat_t_s.tolist() == (times or []) and data.lat_hist.tolist() == (cells or [])
-    said = [note for note in data.notes if "documents that do not follow the one before" in note]
-    assert len(said) == bool(left) and all(f": {left} doc" in note for note in said)
+    notes = [note for note in data.notes if "documents that do not follow the one before" in note]
+    assert len(notes) == bool(left) and all(f": {left} doc" in note for note in notes)
     _load_lat(data, tmp_path / "none.json")
     assert data.lat_t_s.tolist() == (times or [])
 
@@ -169,9 +169,9 @@ def test_latencies_with_submission(tmp_path, lines, times, cells, left):
 # ---- the run as a whole
 
 
-@pytest.mark.parametrize(("said", "k"), [({}, 1), ({"time_dilation": None}, 1), ({"time_dilation": 3}, 3)])
-def test_the_dilation_of_a_run(tmp_path, said, k):
-    header = {"schema": 1, "run": "r", "started": {"t_ns": 5, "utc_ns": 0}, "drive": said, "method": {}, "rig": None}
+@pytest.mark.parametrize(("drive", "k"), [({}, 1), ({"time_dilation": None}, 1), ({"time_dilation": 3}, 3)])
+def test_the_dilation_of_a_run(tmp_path, drive, k):
+    header = {"schema": 1, "run": "r", "started": {"t_ns": 5, "utc_ns": 0}, "drive": drive, "method": {}, "rig": None}
     (tmp_path / "run.json").write_text(json.dumps(header))
     (tmp_path / "events.jsonl").write_bytes(b"")
     data = reading.begin(tmp_path)
@@ -191,7 +191,7 @@ def test_an_edge_in_a_stall_has_its_documents(tmp_path):
     data = run([])
     data.iops = np.zeros(20)
     _load_lat(data, tmp_path / "out.json")
-    found = [
+    counts = [
         window_figures.lat_counts(data, windows.Window("some", *span, {})) for span in ((0, 10), (10, 20), (0, 20))
     ]
-    assert [each.sum() for each in found] == [14_000, 14_000, 28_000]
+    assert [counts_.sum() for counts_ in counts] == [14_000, 14_000, 28_000]

@@ -51,8 +51,8 @@ def loaded(tmp_path, monkeypatch):
         return np.array([all(end <= p.until_ns for p in powers) for end in np.asarray(edges_ns)[1:]])
 
     def steps(powers, edges):
-        each = sum(p.watts for p in powers) * np.diff(edges) / SECOND
-        return np.where(known(powers, edges), each, np.nan)
+        energies_J = sum(p.watts for p in powers) * np.diff(edges) / SECOND
+        return np.where(known(powers, edges), energies_J, np.nan)
 
     def energy(powers, begin_ns, end_ns):
         if not known(powers, [begin_ns, end_ns]).all():
@@ -126,7 +126,7 @@ def test_each_rail_has_its_own(loaded, k):
     assert data.energy_J[:2].tolist() == [5, 5] and np.isnan(data.energy_J[2])
     assert data.rails[0].power_mean_W.tolist() == [2, 2, 2]
     assert data.rails[1].power_mean_W[:2].tolist() == [3, 3] and np.isnan(data.rails[1].power_mean_W[2])
-    assert [each.power_max_W.tolist() for each in data.rails] == [[2 + k] * 3, [3 + k] * 3]
+    assert [rail.power_max_W.tolist() for rail in data.rails] == [[2 + k] * 3, [3 + k] * 3]
 
 
 def test_a_run_without_a_load_has_rails_and_idle_power(loaded):
@@ -142,7 +142,7 @@ IDLE = [event(-9, "step.start", step="idle"), event(-5, "step.end", step="idle")
 def test_idle_power(loaded, k):
     data = loaded(rail(0, 2.0), rail(1, 3.0), k=k, events=IDLE)
     assert (data.idle_mean_W, data.idle_uncertainty_W) == (5.0, exactly(0.05))
-    assert [each.idle_mean_W for each in data.rails] == [2.0, 3.0] and data.notes == []
+    assert [rail.idle_mean_W for rail in data.rails] == [2.0, 3.0] and data.notes == []
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def loaded(tmp_path, monkeypatch):
     (tmp_path / "smart").mkdir()
 
     def load(*snapshots, t0_ns=SECOND):
-        for i, each in enumerate(snapshots):
-            (tmp_path / "smart" / f"{i:03d}.json").write_text(json.dumps(each))
+        for i, snapshot in enumerate(snapshots):
+            (tmp_path / "smart" / f"{i:03d}.json").write_text(json.dumps(snapshot))
         data = run([], t0_ns=t0_ns)
         read_polls(data, tmp_path)
         place_polls(data)
@@ -112,8 +112,8 @@ def test_a_poll_that_took_time_is_less_exact_under_load_and_not_after_it(loaded)
 
 def exact(*polls, **more):
     data = polled(*polls, **more)
-    for each in data.snapshots:
-        each |= {"host_written_unit_bytes": 0, "nand_written_unit_bytes": 0}
+    for snapshot in data.snapshots:
+        snapshot |= {"host_written_unit_bytes": 0, "nand_written_unit_bytes": 0}
     return data
 
 
@@ -152,14 +152,20 @@ def test_what_the_drive_wrote_before_the_load_is_no_measure_of_the_window():
 
 
 def test_a_single_poll_under_load_bounds_nothing_but_itself():
-    found, _, _ = window_wa(exact((5.25, "poll", 0, 0), (10, "after", 10, 4)), window(5, 10))
-    assert found.value == 0.4 and found.relative_error == pytest.approx(0.05)
+    amplification, _, _ = window_wa(exact((5.25, "poll", 0, 0), (10, "after", 10, 4)), window(5, 10))
+    assert amplification.value == 0.4 and amplification.relative_error == pytest.approx(0.05)
 
 
 def test_polls_at_the_edges_give_an_exact_figure():
     data = exact((2, "poll", 0, 0), (4, "poll", GB, 3 * GB), (6, "edge", 2 * GB, 4 * GB))
-    found, times, why = window_wa(data, window(2, 6))
-    assert (found.value, found.error, found.relative_error, times, why) == (2, 0, 0, [2, 6], None)
+    amplification, times, why = window_wa(data, window(2, 6))
+    assert (amplification.value, amplification.error, amplification.relative_error, times, why) == (
+        2,
+        0,
+        0,
+        [2, 6],
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,38 +180,45 @@ def test_polls_at_the_edges_give_an_exact_figure():
 def test_io_between_a_poll_and_the_edge_widens_the_error(before, wa, wide):
     """A quarter of one of five seconds: 5 % of the I/O, at any write amplification that the run had."""
     polls = [(0, "before", 0, 0), (5.25, "poll", 10, 10 * before), (10, "edge", 20, 10 * before + 10 * wa)]
-    found, times, why = window_wa(exact(*polls), window(5, 10))
-    assert times == [5.25, 10] and why is None and found.value == pytest.approx(wa)
-    assert found.relative_error == pytest.approx(0.05 * wide) and found.error == pytest.approx(0.05 * wide * wa)
+    amplification, times, why = window_wa(exact(*polls), window(5, 10))
+    assert times == [5.25, 10] and why is None and amplification.value == pytest.approx(wa)
+    assert amplification.relative_error == pytest.approx(0.05 * wide) and amplification.error == pytest.approx(
+        0.05 * wide * wa
+    )
 
 
 def test_an_error_above_a_fifth_is_no_figure():
     """15 % at each edge are 30 %."""
     data = exact((1.5, "poll", 0, 0), (8.5, "edge", 10 * GB, 20 * GB))
-    found, times, why = window_wa(data, window(0, 10))
-    assert (found.value, found.error, found.relative_error) == (None, None, None) and times == [1.5, 8.5]
-    assert why == found.why == "its error would be 30 %, over 20 %: the polls lie off its edges"
+    amplification, times, why = window_wa(data, window(0, 10))
+    assert (amplification.value, amplification.error, amplification.relative_error) == (None, None, None) and times == [
+        1.5,
+        8.5,
+    ]
+    assert why == amplification.why == "its error would be 30 %, over 20 %: the polls lie off its edges"
     data = exact((1, "poll", 0, 0), (9, "edge", 10 * GB, 20 * GB))
     assert window_wa(data, window(0, 10))[0].relative_error == pytest.approx(0.2)
 
 
 def test_one_poll_for_both_edges_gives_none():
     data = exact((5, "poll", 0, 0))
-    found, times, why = window_wa(data, window(4, 6))
-    assert found is None and times == [5, 5] and "nearest its end is at 5.0 s, with 50 % of" in why
+    amplification, times, why = window_wa(data, window(4, 6))
+    assert amplification is None and times == [5, 5] and "nearest its end is at 5.0 s, with 50 % of" in why
     data.iops = np.zeros(10)  # no I/O: nothing lies between, and still it is one poll
     assert window_wa(data, window(4, 6))[0] is None
 
 
 def test_counters_that_say_nothing_say_why():
     data = exact((2, "poll", 0, 0), (6, "poll", GB, 0))
-    found, times, why = window_wa(data, window(2, 6))
-    assert found.value is None and times == [2, 6] and why == found.why == "the NAND counter did not move"
+    amplification, times, why = window_wa(data, window(2, 6))
+    assert (
+        amplification.value is None and times == [2, 6] and why == amplification.why == "the NAND counter did not move"
+    )
 
 
 def test_only_the_last_poll_before_and_the_first_after_stand_for_an_edge():
     data = exact(
         (-3, "before", 0, 0), (-2, "before", GB, GB), (11, "after", 3 * GB, 5 * GB), (12, "after", 9 * GB, 9 * GB)
     )
-    found, times, _ = window_wa(data, window(0, 10))
-    assert times == [-2, 11] and found.value == 2
+    amplification, times, _ = window_wa(data, window(0, 10))
+    assert times == [-2, 11] and amplification.value == 2

@@ -43,10 +43,10 @@ def test_one_that_has_seen_no_table_drops_none_that_another_has_filled(root, mon
 
     class Connection(sqlite3.Connection):
         def execute(self, sql, *values):
-            found = super().execute(sql, *values)
+            cursor = super().execute(sql, *values)
             if sql != "PRAGMA user_version" or threading.current_thread() not in late or looked.is_set():
-                return found
-            version = found.fetchone()
+                return cursor
+            version = cursor.fetchone()
             looked.set()
             assert filled.wait(600)
             return super().execute("SELECT ?", version)

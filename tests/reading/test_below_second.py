@@ -46,13 +46,13 @@ def test_fine_cells_have_the_energy_and_the_extremes_of_the_seconds(loaded):
 
 def test_the_samples_around_moments_are_kept(loaded):
     data, _ = loaded
-    found = {name: (t, P) for name, t, P in data.moments}
-    assert list(found) == ["start of the load", "highest sample, 9 W", "cliff", "stall of 2 s", "end of the load"]
+    moments = {name: (t, P) for name, t, P in data.moments}
+    assert list(moments) == ["start of the load", "highest sample, 9 W", "cliff", "stall of 2 s", "end of the load"]
     for name, middle in (("cliff", 8.0), ("stall of 2 s", 15.0), ("end of the load", 20.0)):
-        t, P = found[name]
+        t, P = moments[name]
         assert t[0] == pytest.approx(middle - 1, abs=0.01) and t[-1] == pytest.approx(middle + 1, abs=0.01)
         assert len(t) == len(P) == pytest.approx(2010, abs=3)  # each conversion takes 1/1.005 ms
-    t, P = found["highest sample, 9 W"]
+    t, P = moments["highest sample, 9 W"]
     assert t[P.argmax()] == pytest.approx(7.5, abs=0.002) and P.max() == pytest.approx(9, rel=1e-3)
 
 
@@ -174,11 +174,11 @@ def test_a_name_with_quotes_is_one_cell(page_parts):
 
 
 def test_csv_files_have_names_of_their_own_in_their_folder():
-    found = csv_files.file_names(
+    names = csv_files.file_names(
         ["../../x", "a/b", "a\\b", "", ".hid", "same", "same", "\udcff\n", "=a b+1.2", "x" * 300, None]
     )
-    assert len({*found}) == 11 and found[5:7] == ["same", "same_2"] and found[8] == "=a b+1.2"
-    for name in found:
+    assert len({*names}) == 11 and names[5:7] == ["same", "same_2"] and names[8] == "=a b+1.2"
+    for name in names:
         assert name and "/" not in name and not name.startswith(".") and len(name) <= 104 and name.isascii()
 
 

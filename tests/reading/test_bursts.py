@@ -23,9 +23,9 @@ def load(off=OFF, watts=0.4):
 
 def test_bursts_and_pauses_are_told_apart():
     data = load()
-    found, why = bursts.of(data, FIRST, FIRST, len(data.iops), ON, OFF)
-    errors = found.pop("errors")
-    assert why is None and found == {"cycles": 6, "burst_iops": 3500, "pause_mean_W": pytest.approx(0.4)}
+    cycles, why = bursts.of(data, FIRST, FIRST, len(data.iops), ON, OFF)
+    errors = cycles.pop("errors")
+    assert why is None and cycles == {"cycles": 6, "burst_iops": 3500, "pause_mean_W": pytest.approx(0.4)}
     assert errors["burst_iops"] > 0
 
 
@@ -35,8 +35,8 @@ def test_a_window_counts_whole_cycles_only():
     assert bursts.of(data, FIRST, late - 3, late + 2 * period, ON, OFF)[0]["burst_iops"] == 5500
     assert bursts.of(data, FIRST, late + 1, late + 2 * period, ON, OFF)[0]["burst_iops"] == 6000
     assert bursts.of(data, FIRST, 0, FIRST + period, ON, OFF)[0]["burst_iops"] == 1000
-    found, why = bursts.of(data, FIRST, late + 1, late + 2 * period - 1, ON, OFF)
-    assert found == dict.fromkeys(bursts.KEYS) and why.startswith("no complete pause")
+    cycles, why = bursts.of(data, FIRST, late + 1, late + 2 * period - 1, ON, OFF)
+    assert cycles == dict.fromkeys(bursts.KEYS) and why.startswith("no complete pause")
 
 
 def test_a_second_with_io_is_none_of_a_pause_where_the_cycles_come_late():
@@ -46,18 +46,18 @@ def test_a_second_with_io_is_none_of_a_pause_where_the_cycles_come_late():
     resting = at_ms % ((on + off) * 1000 + late_ms) < off * 1000
     by_second = np.concatenate([np.zeros(on + off), resting.reshape(-1, 1000).mean(axis=1)])
     data = SimpleNamespace(iops=10_000 * (1 - by_second), power_mean_W=4 - 3.6 * by_second, rails=[], k=1)
-    found, why = bursts.of(data, 10, 10, len(by_second), on, off)
-    assert why is None and found["pause_mean_W"] == pytest.approx(0.4)
-    assert found["burst_iops"] == pytest.approx(10_000, rel=0.005)
-    found, why = bursts.of(data, 10, 10 + 310 * 10, len(by_second), on, off)
-    assert found["pause_mean_W"] is None and "came so late" in why and found["cycles"] == 50
+    cycle, why = bursts.of(data, 10, 10, len(by_second), on, off)
+    assert why is None and cycle["pause_mean_W"] == pytest.approx(0.4)
+    assert cycle["burst_iops"] == pytest.approx(10_000, rel=0.005)
+    cycle, why = bursts.of(data, 10, 10 + 310 * 10, len(by_second), on, off)
+    assert cycle["pause_mean_W"] is None and "came so late" in why and cycle["cycles"] == 50
 
 
 def test_what_is_not_known_is_none_with_the_reason():
     data = load()
     data.power_mean_W[FIRST + 4] = np.nan
-    found, why = bursts.of(data, FIRST, FIRST, len(data.iops), ON, OFF)
-    assert found["burst_iops"] == 3500 and found["pause_mean_W"] is None and "do not cover" in why
+    cycles, why = bursts.of(data, FIRST, FIRST, len(data.iops), ON, OFF)
+    assert cycles["burst_iops"] == 3500 and cycles["pause_mean_W"] is None and "do not cover" in why
     assert bursts.of(data, FIRST, FIRST, len(data.iops), 0.5, OFF) == (
         dict.fromkeys(bursts.KEYS),
         "bursts and pauses are not of whole seconds",

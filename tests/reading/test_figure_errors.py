@@ -74,10 +74,10 @@ def test_energy_has_the_budget_of_the_rig_and_power_its_scatter_too(monkeypatch)
 
 
 def test_energies_of_rounds_add_up_with_their_errors():
-    found = [
+    figures = [
         {"energy_J": 10.0, "lat_max_us": m, "errors": {"energy_J": 0.2, "lat_max_us": e}} for m, e in ((5, 1), (9, 2))
     ]
-    assert errors.together(found, {"energy_J": 20.0, "lat_max_us": 9}) == {"energy_J": 0.4, "lat_max_us": 2}
+    assert errors.together(figures, {"energy_J": 20.0, "lat_max_us": 9}) == {"energy_J": 0.4, "lat_max_us": 2}
 
 
 def lacking(rows):
@@ -106,5 +106,5 @@ def test_the_rates_of_a_wear_step_have_the_scatter_of_its_slices(tmp_path):
     ]
     rates = test_wear_run.wear_run.rates(events, "wear")
     assert rates["iops_mean"] == [500, 550, 450, 500] and rates["bw_mean_MBps"][0] == pytest.approx(500 * 4096 / 1e6)
-    found = errors.of_totals({"iops_mean": 500.0, "power_mean_W": 2.0, "power_uncertainty_percent": 1.0}, rates)
-    assert 20 < found["iops_mean"] < 200 and found["power_mean_W"] > 0.02
+    figures = errors.of_totals({"iops_mean": 500.0, "power_mean_W": 2.0, "power_uncertainty_percent": 1.0}, rates)
+    assert 20 < figures["iops_mean"] < 200 and figures["power_mean_W"] > 0.02

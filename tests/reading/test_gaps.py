@@ -64,11 +64,11 @@ def run(tmp_path_factory):
 
 
 def test_points_that_write_are_named_with_what_their_gaps_may_add(run):
-    (found,) = gaps.of_rows(run.rows)
-    assert (found.of, found.points, found.beyond) == ("rounds/point", 2, 2)
-    assert found.least_s == pytest.approx(GAP_S) and found.most_s == pytest.approx(GAP_S)
-    assert found.more_percent == pytest.approx(100 * GAP_S / 2)
-    assert json.loads(json.dumps(documents.of_table(run)))["gaps"] == [found._asdict()]
+    (gap,) = gaps.of_rows(run.rows)
+    assert (gap.of, gap.points, gap.beyond) == ("rounds/point", 2, 2)
+    assert gap.least_s == pytest.approx(GAP_S) and gap.most_s == pytest.approx(GAP_S)
+    assert gap.more_percent == pytest.approx(100 * GAP_S / 2)
+    assert json.loads(json.dumps(documents.of_table(run)))["gaps"] == [gap._asdict()]
 
 
 def test_the_errors_of_the_rates_hold_what_the_gaps_may_have_added(run):
@@ -90,8 +90,8 @@ def test_a_gap_longer_than_its_load_bounds_nothing(tmp_path):
     made = table.load(w.end())
     (row,) = [row for row in made.rows if row.act.label == "long"]
     row.windows["all"]["gap_s"] = 30.0
-    (found,) = gaps.of_rows(made.rows)
-    assert found.more_percent is None and found.why and found.least_s == 30.0
+    (gap,) = gaps.of_rows(made.rows)
+    assert gap.more_percent is None and gap.why and gap.least_s == 30.0
     gaps.widen(made.rows)
     assert not {"iops_mean", "bw_mean_MBps"} & set(row.windows["all"]["errors"])
 

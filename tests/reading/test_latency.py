@@ -28,16 +28,16 @@ def test_each_cell_is_in_the_stretch_of_its_second(data):
     for second, bin_, count in data.hist.tolist():
         at = second * latency.STRETCHES // SECONDS, bin_
         want[at] = want.get(at, 0) + count
-    found = latency.over_time(data)
-    assert {(s, b): n for s, b, n in found.tolist()} == want and len(found) == len(want)
-    assert latency.stretches(data) == 240 and found[:, 2].sum() == data.hist[:, 2].sum()
+    cells = latency.over_time(data)
+    assert {(s, b): n for s, b, n in cells.tolist()} == want and len(cells) == len(want)
+    assert latency.stretches(data) == 240 and cells[:, 2].sum() == data.hist[:, 2].sum()
 
 
 def test_a_window_has_its_own_seconds(data):
     for t0_s, t1_s in ((0, SECONDS), (100, 101), (105, 105), (500, 2000)):
         inside = (data.hist[:, 0] >= t0_s) & (data.hist[:, 0] < t1_s)
-        found = latency.of_window(data.hist, t0_s, t1_s)
-        assert (found == data.hist[inside]).all() and latency.counts(found).sum() == data.hist[inside, 2].sum()
+        cells = latency.of_window(data.hist, t0_s, t1_s)
+        assert (cells == data.hist[inside]).all() and latency.counts(cells).sum() == data.hist[inside, 2].sum()
 
 
 def test_a_load_without_histogram_has_none():
@@ -78,9 +78,9 @@ def test_a_tail_is_that_of_its_stretch_and_covers_the_load(busy):
     assert len(tail.us) == len(tail.edges_s) - 1 > 30
     for first, last, us in zip(tail.edges_s, tail.edges_s[1:], tail.us):
         inside = busy.hist[(busy.hist[:, 0] >= first) & (busy.hist[:, 0] < last)]
-        each = np.sort(np.repeat(inside[:, 1], inside[:, 2]))
-        assert len(each) >= latency.TAIL_IOS
-        assert us == plat_ns(each[len(each) - len(each) // 1000 - 1]) / 1000 / 2
+        values = np.sort(np.repeat(inside[:, 1], inside[:, 2]))
+        assert len(values) >= latency.TAIL_IOS
+        assert us == plat_ns(values[len(values) - len(values) // 1000 - 1]) / 1000 / 2
 
 
 def test_a_load_of_too_few_ios_has_no_tail(data):

@@ -27,8 +27,8 @@ def of(totals, depth, threads):
 
 def test_threads_that_end_one_after_the_other_change_nothing():
     """By the longest of them 12.5 % would be missing."""
-    found = of(load([3.0, 3.5, 3.5, 4.0], 32, 2.0), 32, 4)
-    assert found.in_flight == pytest.approx(128, rel=1e-6) and abs(found.error_percent) < 1e-3 and found.why is None
+    law = of(load([3.0, 3.5, 3.5, 4.0], 32, 2.0), 32, 4)
+    assert law.in_flight == pytest.approx(128, rel=1e-6) and abs(law.error_percent) < 1e-3 and law.why is None
 
 
 @pytest.mark.parametrize(("lost", "percent"), [(0.03, -3.0), (-0.05, 5.0)])
@@ -38,26 +38,26 @@ def test_what_is_off_is_off(lost, percent):
 
 def test_the_end_of_a_short_load_leaves_nothing_to_check():
     """128 I/Os of 0.33 s within 2.3 s; one at a time a thread ends with its last I/O."""
-    found = of(load([2.33] * 4, 32, 330.0, 0.07), 32, 4)
-    assert found.error_percent is None and found.end_percent == pytest.approx(6.9, abs=0.1)
-    assert "it lasted 7 mean latencies, so that its end may take 6.9 %" in found.why and "fio" not in found.why
+    law = of(load([2.33] * 4, 32, 330.0, 0.07), 32, 4)
+    assert law.error_percent is None and law.end_percent == pytest.approx(6.9, abs=0.1)
+    assert "it lasted 7 mean latencies, so that its end may take 6.9 %" in law.why and "fio" not in law.why
     assert of(load([2.33], 1, 330.0), 1, 1).why is None
 
 
 def test_fio_counts_whole_milliseconds():
     """Seen of one read that woke a drive: 1.54 I/Os in flight, for its 1.5 ms were 1."""
-    found = of(load([0.001], 1, 1.54, -0.54), 1, 1)
-    assert found.error_percent is None and found.in_flight == pytest.approx(1.54)
-    assert "fio's time, in whole ms, may be off by 100.0 %" in found.why and "own work" not in found.why
+    law = of(load([0.001], 1, 1.54, -0.54), 1, 1)
+    assert law.error_percent is None and law.in_flight == pytest.approx(1.54)
+    assert "fio's time, in whole ms, may be off by 100.0 %" in law.why and "own work" not in law.why
     assert of(load([0.05], 1, 0.1, 0.02), 1, 1).error_percent is None
     assert of(load([0.2], 1, 0.1, 0.02), 1, 1).why is None
 
 
 def test_fios_own_work_between_two_ios_is_no_time_of_the_drive():
     """Of a queue it takes one slot at a time."""
-    found = of(load([60.0], 1, 0.1, 0.04, user=6.0), 1, 1)
-    assert found.error_percent is None and found.in_flight == pytest.approx(0.96)
-    assert "fio's own work between two I/Os may take 6.0 % of the time" in found.why
+    law = of(load([60.0], 1, 0.1, 0.04, user=6.0), 1, 1)
+    assert law.error_percent is None and law.in_flight == pytest.approx(0.96)
+    assert "fio's own work between two I/Os may take 6.0 % of the time" in law.why
     assert of(load([60.0], 32, 0.1, user=6.0), 32, 1).why is None
     assert of(load([60.0], 1, 10.0, user=0.5), 1, 1).why is None
 

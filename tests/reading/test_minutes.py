@@ -27,26 +27,26 @@ def load(counts, block=4096, lat_us=None, hist=()):
 def test_a_minute_is_the_sum_of_its_sixty_seconds_and_the_rest_is_named():
     rng = np.random.default_rng(7)
     counts = rng.integers(0, 50_000, 3 * 60 + 23)
-    found = latency.of(load(counts))
-    assert found.ios.tolist() == [counts[60 * i : 60 * i + 60].sum() for i in range(3)]
-    assert (found.left_s, found.left_ios) == (23, counts[180:].sum())
-    assert found.ios.sum() + found.left_ios == counts.sum()
-    assert found.energy_J.tolist() == [sum(range(60 * i, 60 * i + 60)) for i in range(3)]
+    minutes = latency.of(load(counts))
+    assert minutes.ios.tolist() == [counts[60 * i : 60 * i + 60].sum() for i in range(3)]
+    assert (minutes.left_s, minutes.left_ios) == (23, counts[180:].sum())
+    assert minutes.ios.sum() + minutes.left_ios == counts.sum()
+    assert minutes.energy_J.tolist() == [sum(range(60 * i, 60 * i + 60)) for i in range(3)]
     live = steady.records(counts.tolist(), 60.0)
-    assert (60 * np.array(live)).round().tolist() == found.ios.tolist(), "what the rule looks at live"
+    assert (60 * np.array(live)).round().tolist() == minutes.ios.tolist(), "what the rule looks at live"
 
 
 @pytest.mark.parametrize(("seconds", "whole", "left"), [(59, 0, 59), (60, 1, 0), (61, 1, 1), (119, 1, 59), (120, 2, 0)])
 def test_no_second_is_counted_twice_or_lost(seconds, whole, left):
-    found = latency.of(load(range(1, seconds + 1)))
-    assert (len(found.ios), found.left_s) == (whole, left)
-    assert found.ios.sum() + found.left_ios == seconds * (seconds + 1) / 2
+    minutes = latency.of(load(range(1, seconds + 1)))
+    assert (len(minutes.ios), minutes.left_s) == (whole, left)
+    assert minutes.ios.sum() + minutes.left_ios == seconds * (seconds + 1) / 2
 
 
 def test_latencies_of_a_minute_are_weighted_by_the_ios():
     counts, lat = [900] * 30 + [100] * 30, [100.0] * 30 + [1000.0] * 30
-    found = latency.of(load(counts, lat_us=lat, hist=[(3, 300, 5), (59, 700, 1), (60, 900, 1)]))
-    assert found.lat_mean_us.tolist() == [190.0] and found.lat_max_us[0] == pytest.approx(
+    minutes = latency.of(load(counts, lat_us=lat, hist=[(3, 300, 5), (59, 700, 1), (60, 900, 1)]))
+    assert minutes.lat_mean_us.tolist() == [190.0] and minutes.lat_max_us[0] == pytest.approx(
         1_000 * 2**9 * 125 / 1e6, rel=0.02
     )
     idle = latency.of(load([0] * 60))
@@ -56,9 +56,9 @@ def test_latencies_of_a_minute_are_weighted_by_the_ios():
 def test_recovery_is_the_first_minute_as_fast_as_before():
     before = load([1000] * 240 + [500] * 60)  # mean 900; its last hour is all of it
     after = load([100] * 60 + [809] * 60 + [811] * 60 + [899] * 60 + [901] * 120)
-    found = table_html.recovered(before, after)
-    assert (found.record_s, found.after_s, found.most_s) == (60, 300, 180)
-    assert found.mean_MBps == pytest.approx(900 * 4096 / 1e6) and found.end_MBps == found.mean_MBps
+    recovery = table_html.recovered(before, after)
+    assert (recovery.record_s, recovery.after_s, recovery.most_s) == (60, 300, 180)
+    assert recovery.mean_MBps == pytest.approx(900 * 4096 / 1e6) and recovery.end_MBps == recovery.mean_MBps
     assert table_html.recovered(before, load([899] * 300)).after_s is None
     short = table_html.recovered(load([10] * 20), load([1, 5, 9, 10, 10]))
     assert (short.record_s, short.after_s, short.most_s) == (1, 4, 3)
@@ -82,9 +82,9 @@ def test_a_recovery_on_a_busy_host_is_not_known(tmp_path, path):
     w = pts_runs.xsr(tmp_path)
     if path:
         w.event("witness", step=path, label=path, cpus_busy_percent=[100.0, 99.0])
-    found = table.load(w.end())
-    show = next(show for show in found.plan.shows if show["view"] == "recovery")
-    page = table_html.recovery(Context([found], ["run"], show))
+    table_ = table.load(w.end())
+    show = next(show for show in table_.plan.shows if show["view"] == "recovery")
+    page = table_html.recovery(Context([table_], ["run"], show))
     assert ("host-limited: all CPUs" in page and "<table" not in page) is bool(path)
 
 
@@ -92,30 +92,30 @@ def test_a_recovery_on_a_busy_host_is_not_known(tmp_path, path):
 @pytest.mark.parametrize("name", pts_runs.NAMES)
 def test_every_closed_loop_of_a_plan_is_checked(runs, name):
     """All that was put in holds Little's law, in reads and writes together; loads with pauses are no closed loop."""
-    found = runs(name)
-    loads = [row for row in found.rows if row.act.do in ("fill", "load") and not row.act.keys.get("off")]
-    checked = little.loads(found.rows)
+    table_ = runs(name)
+    loads = [row for row in table_.rows if row.act.do in ("fill", "load") and not row.act.keys.get("off")]
+    checked = little.loads(table_.rows)
     assert [(one.label, one.round) for one in checked] == [(row.act.label, row.round) for row in loads] != []
     for one, row in zip(checked, loads, strict=True):
         assert one.asked == row.act.keys["qd"] * row.act.keys["threads"] == pytest.approx(one.in_flight, rel=1e-3)
         assert one.why.startswith("not checked: ") if one.error_percent is None else abs(one.error_percent) < 0.1
-    said = documents.of_table(found)["little"]
+    verdicts = documents.of_table(table_)["little"]
     loads = little.checked(checked)
-    assert said | {"worst_percent": 0} == {
+    assert verdicts | {"worst_percent": 0} == {
         **{"limit_percent": 2, "loads": len(loads), "within": len(loads)},
         **{"worst_percent": 0, "not_checked": len(checked) - len(loads)},
     }
-    assert f"{len(loads)} of {len(loads)} load" in little.words(found.rows) in "\n".join(screen.of_plan(found))
-    assert "warn" not in little_page.section(found.rows)
+    assert f"{len(loads)} of {len(loads)} load" in little.words(table_.rows) in "\n".join(screen.of_plan(table_))
+    assert "warn" not in little_page.section(table_.rows)
 
 
 def test_a_load_that_breaks_littles_law_is_named(runs):
     rows = list(runs("pts-xsr").rows)
     whole = rows[1].windows["all"]
-    kept = dict(whole)
+    whole_ = dict(whole)
     whole |= {"littles_qd": 1.03 * whole["littles_qd"], "littles_error_percent": 3.0}
     (one,) = little.beyond(little.loads(rows))
     page = little_page.section(rows)
-    whole |= kept
+    whole |= whole_
     assert one.label == "stimulus" and one.asked == pytest.approx(32, rel=1e-3)
     assert "2 of 3 loads" in page and "stimulus" in page and "+3.00" in page

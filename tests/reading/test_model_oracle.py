@@ -30,24 +30,24 @@ def cells(tmp_path_factory):
 
 @pytest.mark.slow
 def test_every_cell_is_as_the_ledger_has_it(cells):
-    made, found = cells
-    rows = found.of("mix")
+    made, table_ = cells
+    rows = table_.of("mix")
     assert len(rows) == 22
     for row in rows:
-        truth, told = made.truth[row.act.label, None], row.act.label
-        assert row.value("iops") == pytest.approx(truth.ios / SECONDS, rel=1e-6), told
-        assert row.value("W") == pytest.approx(truth.joules / SECONDS, rel=0.005), told
+        truth, label = made.truth[row.act.label, None], row.act.label
+        assert row.value("iops") == pytest.approx(truth.ios / SECONDS, rel=1e-6), label
+        assert row.value("W") == pytest.approx(truth.joules / SECONDS, rel=0.005), label
         seen, error = row.value("wa"), row.windows["all"]["wa_error"]
         if not truth.host_bytes:
-            assert seen is None and row.why_not("wa"), told
+            assert seen is None and row.why_not("wa"), label
             continue
-        assert abs(seen - truth.nand_bytes / truth.host_bytes) <= error <= 0.05 * seen, told
+        assert abs(seen - truth.nand_bytes / truth.host_bytes) <= error <= 0.05 * seen, label
 
 
 def test_littles_check_holds_in_every_cell(cells):
     """Latencies and counts are the model's, each by itself."""
-    found = little.loads(cells[1].rows)
-    assert len(little.checked(found)) == 22 and little.beyond(found) == []
+    loads = little.loads(cells[1].rows)
+    assert len(little.checked(loads)) == 22 and little.beyond(loads) == []
 
 
 @pytest.mark.slow
@@ -64,8 +64,8 @@ def test_points_of_a_minute_behind_others_are_steady(tmp_path):
     of_4KiB = [row for row in table.load(made.end()).of("rounds/point") if row.act.point["block"] == "4 KiB"]
     off = [row.value("iops") / (long.ios / 30) - 1 for row in of_4KiB]
     assert max(map(abs, off[3:])) < BAR < min(off[:3])
-    (said,) = gaps.of_rows([row for row in of_4KiB if row.windows["all"]["t1_s"] < 60])
-    assert max(off[:3]) < said.more_percent / 100
+    (gap,) = gaps.of_rows([row for row in of_4KiB if row.windows["all"]["t1_s"] < 60])
+    assert max(off[:3]) < gap.more_percent / 100
 
 
 def test_steady_iops_are_the_models(tmp_path):

@@ -77,26 +77,28 @@ def a_run(seed: int, says: float, length_s: int = 120, every_s: float = 10.0, ch
 
 
 def test_an_honest_drive_is_found_honest_in_95_of_100_runs():
-    found = [a_run(seed, 1.0)[1] for seed in range(100)]
-    assert sum(abs(each.ratio - 1) <= each.error for each in found) >= 95
-    assert np.median([each.error for each in found]) < 0.05  # and it says something
+    reports = [a_run(seed, 1.0)[1] for seed in range(100)]
+    assert sum(abs(report.ratio - 1) <= report.error for report in reports) >= 95
+    assert np.median([report.error for report in reports]) < 0.05  # and it says something
 
 
 @pytest.mark.parametrize("error_s", [0.05, 0.4, 2.0])
 def test_an_honest_drive_is_not_accused_by_a_clock_that_is_late(error_s):
     """The rig's times are off by as much as they may be, and the load's power changes by a third all the time."""
-    found = [a_run(seed, 1.0, changing=0.33, error_ns=error_s * S)[1] for seed in range(60)]
-    said = [each for each in found if each.ratio is not None]
-    assert sum(abs(each.ratio - 1) <= each.error for each in said) >= 0.95 * len(said)
+    reports = [a_run(seed, 1.0, changing=0.33, error_ns=error_s * S)[1] for seed in range(60)]
+    known = [report for report in reports if report.ratio is not None]
+    assert sum(abs(report.ratio - 1) <= report.error for report in known) >= 0.95 * len(known)
     prompt = [a_run(seed, 1.0, changing=0.33)[1] for seed in range(60)]
-    wider = [late.error > early.error for late, early in zip(found, prompt, strict=True) if late.error and early.error]
-    assert all(wider) and (wider or not said)
+    wider = [
+        late.error > early.error for late, early in zip(reports, prompt, strict=True) if late.error and early.error
+    ]
+    assert all(wider) and (wider or not known)
 
 
 def test_a_drive_that_is_10_percent_off_is_found_in_the_first_run():
-    data, found = a_run(1, 0.9)
-    assert found.ratio - 1 > found.error and found.ratio == pytest.approx(1 / 0.9, abs=found.error)
-    assert found.of == "power" and found.readings == 12
+    data, report = a_run(1, 0.9)
+    assert report.ratio - 1 > report.error and report.ratio == pytest.approx(1 / 0.9, abs=report.error)
+    assert report.of == "power" and report.readings == 12
 
 
 def test_by_the_energy_of_hours_where_there_is_no_power():
@@ -109,9 +111,9 @@ def test_by_the_energy_of_hours_where_there_is_no_power():
         # a dilated drive: what the rig saw in the host's time is ten times its energy
         gain = 1 + rng.normal(0, 0.0025)
         own_report.place(data, meter(lambda t_ns, J=joules * gain: 10 * J * t_ns / (8 * S)))
-        found = own_report.compare(data, 0, 10 * S, RIG_PERCENT)
-        assert found.of == "energy" and found.error < 0.05
-        inside += abs(found.ratio - 1) <= found.error
+        report = own_report.compare(data, 0, 10 * S, RIG_PERCENT)
+        assert report.of == "energy" and report.error < 0.05
+        inside += abs(report.ratio - 1) <= report.error
     assert inside >= 95
 
 
@@ -125,10 +127,10 @@ def test_by_the_energy_of_hours_where_there_is_no_power():
 )
 def test_where_the_drive_says_nothing(change, why):
     data, _ = a_run(1, 1.0)
-    data.snapshots = [each | change for each in data.snapshots]
+    data.snapshots = [snapshot | change for snapshot in data.snapshots]
     own_report.place(data, meter(lambda t_ns: t_ns / S))
-    found = own_report.compare(data, 0, 120 * S, RIG_PERCENT)
-    assert found.ratio is None and why in found.why
+    report = own_report.compare(data, 0, 120 * S, RIG_PERCENT)
+    assert report.ratio is None and why in report.why
 
 
 def test_what_would_say_nothing_is_null():
@@ -137,16 +139,16 @@ def test_what_would_say_nothing_is_null():
     assert "no reading" in own_report.compare(data, 0, 2 * S, 0.5).why
     # bursts of a second: nobody knows which of them the drive's second held
     own_report.place(data, meter(bursts_J))
-    found = own_report.compare(data, 0, 20 * S, 0.5)
-    assert found.ratio is None and "over 20 %" in found.why
+    report = own_report.compare(data, 0, 20 * S, 0.5)
+    assert report.ratio is None and "over 20 %" in report.why
 
 
 def test_a_window_has_it_with_its_reason():
-    data, found = a_run(1, 0.9)
+    data, report = a_run(1, 0.9)
     data.rails, notes = [object()], []
     figures = window_figures.own_power(data, Window("all", 0, 120, {}), RIG_PERCENT, notes)
     of = {"own_power_ratio_of": "power, 12 readings"}
-    assert figures == {"own_power_ratio": found.ratio, "own_power_ratio_error": found.error} | of
+    assert figures == {"own_power_ratio": report.ratio, "own_power_ratio_error": report.error} | of
     assert any("off by -10" in note or "off by -9" in note or "off by -11" in note for note in notes)
     assert window_figures.own_power(data, Window("end", 119, 120, {}), RIG_PERCENT, notes) == {}
     assert notes[-1].startswith("own_power_ratio: no reading of the drive's own power in it")

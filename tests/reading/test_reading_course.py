@@ -17,8 +17,8 @@ def ended(tmp_path, state, ok, rule="never"):
     load = [event for event in events if event["kind"] == "step.end" and event["step"] == "load"]
     for event in load:
         event |= {"ok": ok} if ok else STOPPED
-    kept = [event for event in events if ok is not None or event not in load]
-    synthetic_run.put(folder, header, kept)
+    remaining = [event for event in events if ok is not None or event not in load]
+    synthetic_run.put(folder, header, remaining)
     return table.in_full(folder).figures["windows"]["all"]
 
 
@@ -58,6 +58,6 @@ def test_the_load_of_any_plan_is_read_in_full(tmp_path, make):
 def test_a_run_without_a_load_has_figures_of_none(tmp_path):
     folder = synthetic_plan.Writer(tmp_path, synthetic_plan.STEPS)
     folder.step("trim", 1.0)
-    found = table.in_full(folder.end())
-    assert found.figures["iops_mean"] is None and set(found.figures["windows"].values()) == {None}
-    assert not len(found.data.iops)
+    course = table.in_full(folder.end())
+    assert course.figures["iops_mean"] is None and set(course.figures["windows"].values()) == {None}
+    assert not len(course.data.iops)

@@ -53,23 +53,25 @@ def test_a_host_as_it_should_be_gives_no_warning():
 
 
 def test_each_thing_that_is_not_as_it_should_be_is_said():
-    said = set_up.wrong(before(**BAD), after({"boost": ["1", None]}, other_disks_read_bytes=200_001_000), 4, False)
+    sentences = set_up.wrong(before(**BAD), after({"boost": ["1", None]}, other_disks_read_bytes=200_001_000), 4, False)
     beginnings = ("boost: 1 before the run, None after", "governor performance powersave", "I/O scheduler bfq")
     beginnings += ("the kernel takes the drive for a rotating", "the kernel keeps the drive from going to sleep")
     beginnings += ("load average 3.5 on 4 CPUs", "other disks of the host moved 200 MB")
-    assert [each.startswith(begin) for each, begin in zip(said, beginnings, strict=True)] == [True] * 7
-    assert not any("rotating" in each for each in set_up.wrong(before(**BAD), after(), 8, True)), "a SIMULATED one"
-    assert not any("load average" in each for each in set_up.wrong(before(**BAD), after(), 8, True))
+    assert [sentence.startswith(begin) for sentence, begin in zip(sentences, beginnings, strict=True)] == [True] * 7
+    assert not any("rotating" in sentence for sentence in set_up.wrong(before(**BAD), after(), 8, True)), (
+        "a SIMULATED one"
+    )
+    assert not any("load average" in sentence for sentence in set_up.wrong(before(**BAD), after(), 8, True))
 
 
 def test_the_table_has_what_is_known_and_what_became_of_it():
-    found = {
+    rows = {
         line.words: line for line in set_up.lines(before(), after(load_average="1.5", other_disks_written_bytes=5000))
     }
-    assert found["Load average"] == ("Load average", "0.25", "1.5") and found["Kernel"].after == ""
-    assert found["APST, from to after ms"].before == "0 3 100, 3 4 2000" and found["Write cache"].before == "on"
-    assert found["CPU mitigations"].before == "1 of 2 vulnerabilities" and "Turbo" not in found
-    assert found["I/O of other disks in the run"].before == "0 B read, 5.00 kB written"
+    assert rows["Load average"] == ("Load average", "0.25", "1.5") and rows["Kernel"].after == ""
+    assert rows["APST, from to after ms"].before == "0 3 100, 3 4 2000" and rows["Write cache"].before == "on"
+    assert rows["CPU mitigations"].before == "1 of 2 vulnerabilities" and "Turbo" not in rows
+    assert rows["I/O of other disks in the run"].before == "0 B read, 5.00 kB written"
 
 
 def test_the_page_of_a_plan_shows_it(tmp_path):
@@ -115,9 +117,12 @@ def test_slow_link_is_the_first_warning_of_the_page(tmp_path):
 
 def test_a_review_says_each_thing_once_with_the_runs_that_had_it(tmp_path):
     runs = {}
-    for name, found in (("one", before(**BAD)), ("two", before(governor="powersave", **{"queue.scheduler": "bfq"}))):
+    for name, conditions in (
+        ("one", before(**BAD)),
+        ("two", before(governor="powersave", **{"queue.scheduler": "bfq"})),
+    ):
         w = Writer(tmp_path, STEPS, name=name)
-        w.event("conditions", **found)
+        w.event("conditions", **conditions)
         runs[name] = reading.begin(w.end())
     runs["three"] = reading.begin(Writer(tmp_path, STEPS, name="three").end())
     html = hosts_of_review(runs)

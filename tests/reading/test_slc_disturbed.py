@@ -44,9 +44,9 @@ class Burst:
 
     def __init__(self, rest_s, log):
         at_ns, done, _ = fiofine.moved(log, BLOCKS * BLOCK, 1_000_000)
-        found = filling.find(at_ns, done, BLOCK, DILATION)
-        size, error, why = filling.cache(found, at_ns, done, BLOCK, DILATION)
-        speeds = [{"bw_mean_MBps": each.speed_Bps / 1e6} for each in found]
+        levels = filling.find(at_ns, done, BLOCK, DILATION)
+        size, error, why = filling.cache(levels, at_ns, done, BLOCK, DILATION)
+        speeds = [{"bw_mean_MBps": level.speed_Bps / 1e6} for level in levels]
         sizes = {"cache_bytes": size, "cache_error_bytes": error, "cache_why": why}
         self.result = {"rest_s": rest_s, "rest_J": None, "rest_error_J": None, "plateaus": speeds, **sizes}
 
@@ -73,14 +73,14 @@ def recovered(seed, share):
 
 @pytest.mark.parametrize(("seed", "share"), [(0, 0.0), (1, 0.05), (6, 0.2), (19, 1.0), (5, 1.0), (12, 1.0)])
 def test_folding_rate_beside_other_work_is_null_or_true(seed, share):
-    _, found = recovered(seed, share)
-    if found.rate_Bps is None:
-        assert found.why and share == 1
+    _, recovery = recovered(seed, share)
+    if recovery.rate_Bps is None:
+        assert recovery.why and share == 1
         return
-    assert abs(found.rate_Bps - FOLDS_Bps) <= found.rate_error_Bps <= 0.1 * FOLDS_Bps
-    assert found.delay_s == pytest.approx(DELAY_S - BUFFER_BYTES / FOLDS_Bps, abs=found.delay_error_s)
+    assert abs(recovery.rate_Bps - FOLDS_Bps) <= recovery.rate_error_Bps <= 0.1 * FOLDS_Bps
+    assert recovery.delay_s == pytest.approx(DELAY_S - BUFFER_BYTES / FOLDS_Bps, abs=recovery.delay_error_s)
     if share < 0.1:
-        assert found.disturbed <= 1 and found.used >= 5
+        assert recovery.disturbed <= 1 and recovery.used >= 5
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -88,11 +88,11 @@ def test_the_size_of_a_cache_is_within_its_error(seed):
     rng = np.random.default_rng(seed)
     size_bytes = rng.uniform(20e6, 200e6)
     for stops in ([], without_cpu(rng, 0.0, 30.0), without_cpu(rng, 0.05, 0.4)):
-        found = Burst(1.0, burst(rng, size_bytes, stops)).result
-        assert found["cache_bytes"] is not None or found["cache_why"] and stops
-        if found["cache_bytes"] is not None:
-            assert abs(found["cache_bytes"] - size_bytes) <= found["cache_error_bytes"]
-            assert stops or found["cache_error_bytes"] < 3e6
+        result = Burst(1.0, burst(rng, size_bytes, stops)).result
+        assert result["cache_bytes"] is not None or result["cache_why"] and stops
+        if result["cache_bytes"] is not None:
+            assert abs(result["cache_bytes"] - size_bytes) <= result["cache_error_bytes"]
+            assert stops or result["cache_error_bytes"] < 3e6
 
 
 def rest(at_s, size_bytes, error_bytes=0.0):
@@ -104,13 +104,13 @@ LINE = [rest(at_s, 1e8 * at_s) for at_s in (1.0, 2.0, 3.0, 4.0)] + [rest(10.0, 1
 
 def test_a_long_rest_that_brought_back_less_than_a_shorter_one_is_left_out():
     """Seen: one burst of eleven beside a test of 6 s made the rate 70 % less."""
-    found = cache_recovery.of([*LINE, rest(30.0, 7e8)])
-    assert (found.rate_Bps, found.used, found.disturbed) == (pytest.approx(1e8), 4, 1)
+    recovery = cache_recovery.of([*LINE, rest(30.0, 7e8)])
+    assert (recovery.rate_Bps, recovery.used, recovery.disturbed) == (pytest.approx(1e8), 4, 1)
 
 
 def test_a_rest_whose_cache_is_vague_is_left_out():
-    found = cache_recovery.of([*LINE, rest(3.5, 1e8, 6e7)])
-    assert (found.rate_Bps, found.used, found.disturbed) == (pytest.approx(1e8), 4, 1)
+    recovery = cache_recovery.of([*LINE, rest(3.5, 1e8, 6e7)])
+    assert (recovery.rate_Bps, recovery.used, recovery.disturbed) == (pytest.approx(1e8), 4, 1)
     none = cache_recovery.of([rest(1.0, 1e8, 1e8)])
     assert none.whole_bytes is None and none.disturbed == 1 and none.why
 
@@ -137,9 +137,9 @@ def test_a_burst_that_ended_slower_than_the_others_is_left_out():
 def test_a_speed_that_came_back_ends_no_cache():
     """The host took the CPU for a while in the middle of the cache."""
     stops = [(0.15 + 0.012 * i, 0.16 + 0.012 * i) for i in range(8)]
-    found = Burst(1.0, burst(np.random.default_rng(2), 1.5e8, stops)).result
-    size = found["cache_bytes"]
-    assert size is None or abs(size - 1.5e8) <= found["cache_error_bytes"]
+    result = Burst(1.0, burst(np.random.default_rng(2), 1.5e8, stops)).result
+    size = result["cache_bytes"]
+    assert size is None or abs(size - 1.5e8) <= result["cache_error_bytes"]
 
 
 def slow_burst(rest_s, *speeds_MBps, cache_bytes=None, joules=None):
@@ -174,16 +174,16 @@ def rests_that_tire(shortest_s, first_W=1.29, later_W=0.89, tires_s=1.45):
 @pytest.mark.parametrize("shortest_s", [0.3, 0.55])
 def test_folding_energy_of_a_drive_that_sleeps_later_is_null_or_true(shortest_s):
     """Without a rest that ended before the drive folded, its later sleep was taken for its rest: 16 % too much."""
-    found = cache_recovery.of(rests_that_tire(shortest_s))
+    recovery = cache_recovery.of(rests_that_tire(shortest_s))
     true = 2.02 / 0.28
     if shortest_s < 0.4:
-        assert found.energy_J_per_GB == pytest.approx(true, rel=0.02)
-    if found.energy_J_per_GB is not None:
-        assert abs(found.energy_J_per_GB - true) <= found.energy_error_J_per_GB
+        assert recovery.energy_J_per_GB == pytest.approx(true, rel=0.02)
+    if recovery.energy_J_per_GB is not None:
+        assert abs(recovery.energy_J_per_GB - true) <= recovery.energy_error_J_per_GB
     else:
-        assert found.energy_why
+        assert recovery.energy_why
 
 
 def test_folding_energy_of_a_drive_whose_rest_is_even_needs_no_short_rest():
-    found = cache_recovery.of(rests_that_tire(0.55, later_W=1.29))
-    assert abs(found.energy_J_per_GB - 2.02 / 0.28) <= found.energy_error_J_per_GB <= 3
+    recovery = cache_recovery.of(rests_that_tire(0.55, later_W=1.29))
+    assert abs(recovery.energy_J_per_GB - 2.02 / 0.28) <= recovery.energy_error_J_per_GB <= 3

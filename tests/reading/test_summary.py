@@ -96,10 +96,10 @@ def test_one_of_another_run_is_not_believed(run, tmp_path, reads):
 
 def changed(path: Path) -> None:
     """One bit of a file, its size and its times as they were."""
-    content, found = bytearray(path.read_bytes()), path.stat()
+    content, status = bytearray(path.read_bytes()), path.stat()
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def test_whatever_changes_in_the_run_makes_it_stale(run, monkeypatch):
@@ -206,15 +206,15 @@ def test_a_report_is_the_same_the_second_time(run, reads, capsys):
     parser = __import__("argparse").ArgumentParser()
     report.add_arguments(parser)
     args = parser.parse_args([str(run), "--json", "--quiet"])
-    pages, said = [], []
+    pages, outputs = [], []
     for _ in range(2):
         assert report.command(args) == 0
         pages.append((run / "report.html").read_text())
-        said.append(json.loads(capsys.readouterr().out))
-    assert len(reads) == 1 and pages[0] == pages[1] and said[0] == said[1]
+        outputs.append(json.loads(capsys.readouterr().out))
+    assert len(reads) == 1 and pages[0] == pages[1] and outputs[0] == outputs[1]
 
 
 def test_a_report_begins_without_compiled_code():
     """Whose import takes longer than that of all the rest."""
-    found = "import sys, ssdrig.report; sys.exit('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", found]).returncode == 0
+    program = "import sys, ssdrig.report; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

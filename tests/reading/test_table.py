@@ -91,9 +91,9 @@ def test_a_repeat_has_a_row_for_each_round_and_point(grid):
 def test_rounds_together(grid):
     """Rates and energies of all of it; a point's mean IOPS is that of its rounds."""
     rows = [r for r in grid.of("rounds/point") if r.act.point == {"read": 0, "block": "4 KiB"}]
-    found = table.together(rows)
-    assert found["iops_mean"] == pytest.approx((100 + 98 + 96 + 94 + 92) / 5)
-    assert found["energy_uJ_per_io"] == near(2e6 / 96) and found["power_mean_W"] == near(2)
+    joined = table.together(rows)
+    assert joined["iops_mean"] == pytest.approx((100 + 98 + 96 + 94 + 92) / 5)
+    assert joined["energy_uJ_per_io"] == near(2e6 / 96) and joined["power_mean_W"] == near(2)
     assert table.together(rows[:1]) is rows[0].windows["all"] and table.together([]) == {}
 
 
@@ -108,36 +108,36 @@ def test_verdicts_are_the_journals_with_the_rounds_of_the_rows(tmp_path, grid):
 
 
 def test_as_json_is_plain(steps, grid):
-    for each in (steps, grid):
-        found = json_documents.figures(json.loads(json.dumps(documents.of_table(each), allow_nan=False)))
-        assert found.keys() >= {"run", "plan", "rows", "steady"} and len(found["rows"]) == len(each.rows)
+    for table_ in (steps, grid):
+        document = json_documents.figures(json.loads(json.dumps(documents.of_table(table_), allow_nan=False)))
+        assert document.keys() >= {"run", "plan", "rows", "steady"} and len(document["rows"]) == len(table_.rows)
 
 
 def test_a_run_that_died_keeps_what_it_has(tmp_path):
     w = Writer(tmp_path, synthetic_plan.STEPS, "quick")
     w.load("fill", [1000, 1000], 3.0, block=131072)
     w.load("clean", [2000] * 3, 2.0, ended=False)
-    found = table.load(w.end(state=None))
-    assert [(r.act.path, r.state) for r in found.rows] == [("fill", "done"), ("clean", "cut short")]
-    assert found.rows[1].value("iops") == 2000 and found.data.state == "died"
+    table_ = table.load(w.end(state=None))
+    assert [(r.act.path, r.state) for r in table_.rows] == [("fill", "done"), ("clean", "cut short")]
+    assert table_.rows[1].value("iops") == 2000 and table_.data.state == "died"
 
 
 def test_a_load_that_was_stopped_is_cut_short_and_did_not_fail(tmp_path):
     w = Writer(tmp_path, synthetic_plan.STEPS, "quick")
     w.load("clean", [2000] * 3, 2.0, ended=False)
     w.event("step.end", step="clean", ok=False, why="KeyboardInterrupt: ")
-    found = table.load(w.end(state="interrupted", power=False))
-    (row,) = found.rows
+    table_ = table.load(w.end(state="interrupted", power=False))
+    (row,) = table_.rows
     assert row.state == "cut short"
-    assert any(line.startswith("  clean (cut short at 3.00 of 4.00 s)  3.00  ") for line in screen.of_plan(found))
-    assert "cut short at 3.00 of 4.00 s</span>" in page.steps(found, "", False)
+    assert any(line.startswith("  clean (cut short at 3.00 of 4.00 s)  3.00  ") for line in screen.of_plan(table_))
+    assert "cut short at 3.00 of 4.00 s</span>" in page.steps(table_, "", False)
 
 
 def test_without_a_rig_power_is_not_known_and_says_so(tmp_path):
     w = Writer(tmp_path, synthetic_plan.STEPS, "quick")
     w.load("clean", [2000] * 3, 2.0)
-    found = table.load(w.end(power=False))
-    row = found.rows[0]
+    table_ = table.load(w.end(power=False))
+    row = table_.rows[0]
     assert row.value("W") is None and row.why_not("uJ/IO") == "the run has no power samples"
 
 
@@ -202,8 +202,8 @@ def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
     w.load("one", iops, 2.0)
     for place, off in ((1, "2 s"), (2, "60 s")):
         w.load("wait/bursts", iops, 2.0, folder=f"wait/bursts/r01/p{place:02}", round=1, point={"off": off})
-    found = table.load(w.end())
-    one, swept, short = found.rows
+    table_ = table.load(w.end())
+    one, swept, short = table_.rows
     assert load.longest_s(one.act) == 12 and load.longest_s(short.act) == 61 + 3 * 61
     for row in (one, swept):
         whole = row.windows["all"]
@@ -216,29 +216,29 @@ def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
         assert row.why_not("host_cpu").startswith("fio reports it for the first burst")
     assert table.together([one, swept])["iops_mean"] == 50
     assert short.windows["all"] is None and short.why_not("iops") == "the load ended 0 s after its first burst"
-    words = page.render([found])
+    words = page.render([table_])
     assert sentences(one) == ["figures from 3 s on, after fio's long first burst"] and sentences(swept) == []
     assert escape(sentences(one)[0]) in words
     assert words.count("all figures cover the seconds from 3 on") == 2 and "from 61 on" in words
 
 
-@pytest.mark.parametrize(("sync", "said"), [("none", False), ("flush", True)])
-def test_latencies_of_commits_say_that_the_flush_is_not_in_them(tmp_path, sync, said):
+@pytest.mark.parametrize(("sync", "is_noted"), [("none", False), ("flush", True)])
+def test_latencies_of_commits_say_that_the_flush_is_not_in_them(tmp_path, sync, is_noted):
     """A commit of 5 ms whose write took 1 ms, by fio's latency."""
     w = Writer(tmp_path, synthetic_plan.STEPS.replace('name = "clean"', f'name = "clean"\nsync = "{sync}"'))
     w.load("clean", [200] * 3, 2.0, lat_ns=1_000_000)
     row = next(row for row in table.load(w.end()).rows if row.state == "done")
     assert row.value("iops") == 200 and row.value("lat_mean") == near(1000)
-    assert (row_figures.WITHOUT_FLUSH in row.notes) is said
+    assert (row_figures.WITHOUT_FLUSH in row.notes) is is_noted
 
 
 def test_a_step_whose_logs_are_gone_says_so(tmp_path):
     folder = synthetic_plan.steps(tmp_path)
     shutil.rmtree(folder / "fio/clean")
-    found = table.load(folder)
-    row = found.rows[1]
+    table_ = table.load(folder)
+    row = table_.rows[1]
     assert (row.state, row.t0_s, row.windows) == ("done", None, {}) and any("clean" in note for note in row.notes)
-    html = page.render([found])
+    html = page.render([table_])
     assert "done: load: expected" in html and "not known" not in row.why_not("iops")
 
 
@@ -268,13 +268,13 @@ def test_a_row_at_an_operating_point_has_what_was_picked(tmp_path):
     more = {"round": 1, "point": {"at": "max"}, "chosen": {"qd": 4}}
     w.load("again/long", [4000] * 4, 1.0, lat_ns=1_000_000, folder="again/long/r01/p01", **more)
     w.not_run("again/long at=min", "no operating point min: no point has it")
-    found = table.load(w.end())
-    *_, pick, long, _ = found.rows
+    table_ = table.load(w.end())
+    *_, pick, long, _ = table_.rows
     assert sentences(pick) == ["max: qd=4, iops 4 000 IOPS, of 2 points", "min: none, no point has it"]
     assert (long.act.label, long.act.keys["qd"]) == ("again/long at=max", 4)
     assert long.windows["late"]["littles_qd"] == near(4) and long.windows["late"]["littles_error_percent"] == near(0)
-    assert "max: qd=4, iops 4 000 IOPS, of 2 points; min: none" in page.render([found])
-    assert "pick, max: qd=4, iops 4 000 IOPS" in screen.text([found])
+    assert "max: qd=4, iops 4 000 IOPS, of 2 points; min: none" in page.render([table_])
+    assert "pick, max: qd=4, iops 4 000 IOPS" in screen.text([table_])
 
 
 def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_path):
@@ -291,8 +291,8 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
     event = {"reached": True, "floor_W": 0.5, "after_s": 41, "lasted_s": 130, "energy_J": 93.5, "above_J": 28.5}
     written = {"nand_written_bytes": 500 * 10**6, "host_written_bytes": 0, "nand_why": None}
     w.event("quiet", step="rest", **event, band_W=0.01, why=None, **written)
-    found = table.load(w.end())
-    rest = found.rows[-1]
+    table_ = table.load(w.end())
+    rest = table_.rows[-1]
     assert (
         sentences(rest)[0] == "quiet after 40 s at 0.500 W; 26.0 J above that"
         and "500 MB written" in sentences(rest)[1]
@@ -300,8 +300,8 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
     assert rest.result["J_per_GB"] is None  # no rest of the run without NAND writes says what staying awake takes
     assert rest.windows["all"]["energy_J"] == near(91) and documents.of_row(rest)["found"]["after_s"] == 40
     assert rest.value("floor_W") == 0.5 and rest.value("W") == near(0.7)
-    assert found.rows[0].value("floor_W") is None and "until the drive was quiet" in found.rows[0].why_not("floor_W")
-    assert "rest, quiet after 40 s" in screen.text([found]) and "quiet after 40 s" in page.render([found])
+    assert table_.rows[0].value("floor_W") is None and "until the drive was quiet" in table_.rows[0].why_not("floor_W")
+    assert "rest, quiet after 40 s" in screen.text([table_]) and "quiet after 40 s" in page.render([table_])
     rest.result |= {"reached": False, "why": "it worked on", "nand_written_bytes": None, "nand_why": "no count"}
     assert sentences(rest) == ["NOT QUIET within 130 s: it worked on", "NAND bytes not known: no count"]
 
@@ -312,10 +312,10 @@ def test_the_percentiles_of_rounds_are_of_all_their_ios():
     for row, slow in zip(rows, (0, 60), strict=True):
         row.windows["all"] |= {"t0_s": 0.0, "t1_s": 1.0, "lat_max_us": None}
         row.lat = np.array([[0, 500, 600 - slow], [0, 900, slow + 1]])
-    found = table.together(rows)
-    assert found["lat_p50_us"] == plat_ns(500) / 1000 and found["lat_p99_us"] == plat_ns(900) / 1000
-    assert found["lat_max_us"] == plat_upper_ns(900) / 1000 and found["lat_p999_us"] is None
-    assert found["notes"] == [
+    joined = table.together(rows)
+    assert joined["lat_p50_us"] == plat_ns(500) / 1000 and joined["lat_p99_us"] == plat_ns(900) / 1000
+    assert joined["lat_max_us"] == plat_upper_ns(900) / 1000 and joined["lat_p999_us"] is None
+    assert joined["notes"] == [
         "lat_p999_us: 1202 I/Os are too few for this percentile, which needs 10000",
         "lat_p9999_us: 1202 I/Os are too few for this percentile, which needs 100000",
         "lat_p99999_us: 1202 I/Os are too few for this percentile, which needs 1000000",
@@ -330,10 +330,10 @@ def test_what_several_rounds_cannot_say_together_is_not_their_mean():
         same = {"t0_s": 5.0, "t1_s": 10.0, "ios": 1000, "lat_mean_us": 50.0, "bw_mean_MBps": 1.0, "lat_max_us": 900.0}
         row.windows["late"] |= same | more | {"temperature_max_C": 40.0 + row.round}
     rows[1].windows["late"] |= {"energy_J": 10.0, "power_mean_W": 2.0, "energy_uJ_per_io": 1e4}
-    found = table.together(rows, "late")
-    assert (found["lat_p99_us"], found["lat_max_us"], found["temperature_max_C"]) == (None, 900.0, 42.0)
-    assert (found["energy_J"], found["power_mean_W"], found["energy_uJ_per_io"]) == (None, 2.0, near(1e4))
-    assert found["notes"] == [
+    joined = table.together(rows, "late")
+    assert (joined["lat_p99_us"], joined["lat_max_us"], joined["temperature_max_C"]) == (None, 900.0, 42.0)
+    assert (joined["energy_J"], joined["power_mean_W"], joined["energy_uJ_per_io"]) == (None, 2.0, near(1e4))
+    assert joined["notes"] == [
         "energy_J: 1 of 2 rounds has power samples throughout",
         "lat_p50_us, lat_p99_us, lat_p999_us, lat_p9999_us, lat_p99999_us: a percentile of several windows is not the"
         " mean of theirs",

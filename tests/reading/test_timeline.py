@@ -122,14 +122,14 @@ def test_steps_that_were_done_before_a_run_was_cut_short_are_in_its_table(run, t
     second.load("after", [1000] * 4, 1.0)
     second.event("load.first_io", step="after")
     second.end()
-    found = table.load(tmp_path / "run")
-    assert [(row.act.path, row.state, row.value("iops")) for row in found.rows] == [
+    table_ = table.load(tmp_path / "run")
+    assert [(row.act.path, row.state, row.value("iops")) for row in table_.rows] == [
         *(("fill", "done", 1000.0), ("clean", "done", 2000.0), ("trim", "done", None), ("after", "done", 1000.0))
     ]
-    assert found.rows[1].value("W") == pytest.approx(2.0, rel=0.01) and 3600 < found.rows[3].t0_s < 3610
-    assert [row["part"] for row in documents.of_table(found)["rows"]] == [1, 1, 1, 2]
-    html = page.render([found])
-    assert found.data.state == "complete" and "purged by block erase" in html
+    assert table_.rows[1].value("W") == pytest.approx(2.0, rel=0.01) and 3600 < table_.rows[3].t0_s < 3610
+    assert [row["part"] for row in documents.of_table(table_)["rows"]] == [1, 1, 1, 2]
+    html = page.render([table_])
+    assert table_.data.state == "complete" and "purged by block erase" in html
     assert re.findall(r'">(\w+) <span class="soft">(part \d)<', html) == [
         *(("fill", "part 1"), ("clean", "part 1"), ("trim", "part 1"), ("after", "part 2"))
     ]

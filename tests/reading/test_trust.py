@@ -70,11 +70,11 @@ def test_a_strip_has_each_item_once_in_order(quiet):
     ],
 )
 def test_the_limits_of_what_power_rests_on(quiet, id_, more, state, value, limit):
-    found = strip(quiet[0], **more)[id_]
-    assert found["state"] == state
-    assert found["value"] == (None if value is None else pytest.approx(value))
-    assert limit is None or found["limit"] == pytest.approx(limit)
-    assert bool(found["why"]) == (state != "ok")
+    item = strip(quiet[0], **more)[id_]
+    assert item["state"] == state
+    assert item["value"] == (None if value is None else pytest.approx(value))
+    assert limit is None or item["limit"] == pytest.approx(limit)
+    assert bool(item["why"]) == (state != "ok")
 
 
 @pytest.mark.parametrize(("lasts_s", "energy_J", "state"), [(0.0019, None, "not applicable"), (0.021, None, "bad")])
@@ -104,23 +104,23 @@ def test_the_limit_of_the_time_follows_what_the_meter_states(quiet, stamp_ns, la
     hello = {"kind": "rig.hello", "hello": {} if stamp_ns is None else {"stamp_ns": stamp_ns}}
     data = copy.copy(quiet[0])
     data.events = [*data.events, hello]
-    found = strip(data, t1_s=WINDOW["t0_s"] + lasts_s, clock_error_us=error_s * 1e6)["time_error"]
-    assert (found["state"], found["limit"]) == (state, pytest.approx(limit_s))
+    item = strip(data, t1_s=WINDOW["t0_s"] + lasts_s, clock_error_us=error_s * 1e6)["time_error"]
+    assert (item["state"], item["limit"]) == (state, pytest.approx(limit_s))
 
 
 @pytest.mark.parametrize(
     ("rounds", "state"), [([100, 101, 99, 100, 100], "ok"), ([100, 130, 99, 100, 100], "bad"), ([], "unknown")]
 )
 def test_steady_is_the_rules_verdict(rounds, state):
-    found = trust.steady_of({"name": "steady", "steady_state": steady.verdict(rounds)})
-    assert found.state == state and found.limit == 20
+    item = trust.steady_of({"name": "steady", "steady_state": steady.verdict(rounds)})
+    assert item.state == state and item.limit == 20
     assert trust.steady_of({"name": "fresh", "steady_state": steady.verdict(rounds)}).state == "not applicable"
 
 
 def test_steady_by_a_slope_or_a_reason_of_its_own():
     drifting = steady.verdict([92, 96, 100, 104, 108])
-    found = trust.steady_by([drifting])
-    assert (found.state, found.limit) == ("bad", 10) and found.value == pytest.approx(16)
+    item = trust.steady_by([drifting])
+    assert (item.state, item.limit) == ("bad", 10) and item.value == pytest.approx(16)
     early = steady.verdict([100] * 5) | {"passed": False, "why": "0.1 drive writes"}
     assert trust.steady_by([early])[1:] == ("bad", 0.0, 20, "0.1 drive writes")
     assert trust.steady_by([steady.verdict([100] * 5), drifting]).state == "bad"
@@ -136,8 +136,8 @@ def test_steady_by_a_slope_or_a_reason_of_its_own():
     ],
 )
 def test_host_is_the_nearest_to_its_limit(counted, state, value):
-    found = trust.host_of(limits.loads(None, 1, None, None, counted))
-    assert (found.state, found.value) == (state, value)
+    item = trust.host_of(limits.loads(None, 1, None, None, counted))
+    assert (item.state, item.value) == (state, value)
 
 
 def test_a_simulated_drive_on_a_busy_host_is_host_limited(tmp_path):
@@ -151,8 +151,8 @@ def test_a_simulated_drive_on_a_busy_host_is_host_limited(tmp_path):
 
 def event(folder, more) -> None:
     """Put an event into a journal, before its end."""
-    found = journal.events(folder)
-    synthetic_run.seal(folder, [*found[:-1], {"t_ns": found[-1]["t_ns"], **more}, found[-1]])
+    events = journal.events(folder)
+    synthetic_run.seal(folder, [*events[:-1], {"t_ns": events[-1]["t_ns"], **more}, events[-1]])
 
 
 def host_event(t_s, busy, late_us=0.0, lasted_s=10.0, answers=100):
@@ -230,8 +230,8 @@ def test_without_a_rig_power_is_not_applicable(tmp_path):
     folder = synthetic_run.write(tmp_path, QUIET, power=False)
     header = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(header | {"rig": None}))
-    found = states(table.in_full(folder).figures["trust"])
-    assert {found[name] for name in ("samples", "time_error", "closure", "calibration", "gaps", "pairing")} == {
+    states_ = states(table.in_full(folder).figures["trust"])
+    assert {states_[name] for name in ("samples", "time_error", "closure", "calibration", "gaps", "pairing")} == {
         "not applicable"
     }
 
@@ -239,9 +239,9 @@ def test_without_a_rig_power_is_not_applicable(tmp_path):
 def test_the_whole_is_the_worst_of_the_windows():
     good, bad = ([trust.Item(name, state).as_json() for name in trust.NAMES] for state in ("ok", "not applicable"))
     bad[1] = trust.Item("host", "bad", 99.0, 95.0, "busy").as_json()
-    found = items(trust.whole([("a", good), ("b", bad), ("c", good)]))
-    assert {id_ for id_, item in found.items() if item["state"] == "ok"} == {*trust.NAMES} - {"host"}
-    assert found["host"]["why"] == "b: busy (1 of 3 windows)" and found["host"]["value"] == 99.0
+    whole = items(trust.whole([("a", good), ("b", bad), ("c", good)]))
+    assert {id_ for id_, item in whole.items() if item["state"] == "ok"} == {*trust.NAMES} - {"host"}
+    assert whole["host"]["why"] == "b: busy (1 of 3 windows)" and whole["host"]["value"] == 99.0
     assert {item["state"] for item in trust.whole([])} == {"unknown"}
 
 
@@ -303,26 +303,26 @@ def test_a_scaled_plan_is_said_to_be(tmp_path, capsys):
     )
     assert cli.main(["report", str(folder), "--json"]) == 0
     out, err = capsys.readouterr()
-    found = checked("report", json.loads(out))
-    assert found["plan"]["scaled"] is True and "SCALED" in err and "SCALED" in "\n".join(screen.ended(folder)[0])
+    document = checked("report", json.loads(out))
+    assert document["plan"]["scaled"] is True and "SCALED" in err and "SCALED" in "\n".join(screen.ended(folder)[0])
     assert '<strong class="badge">SCALED</strong>' in (folder / "report.html").read_text()
 
 
 @pytest.mark.parametrize("width", [60, 100, 200])
 def test_lines_fit_the_terminal(width):
-    found = trust_strip.lines(red("host", "time_error"), width)
-    assert all(len(line) < width for line in found)
-    assert "host BAD" in found[0] and [line for line in found if line.strip() == "time error BAD: w"]
+    lines = trust_strip.lines(red("host", "time_error"), width)
+    assert all(len(line) < width for line in lines)
+    assert "host BAD" in lines[0] and [line for line in lines if line.strip() == "time error BAD: w"]
 
 
 def test_rows_and_the_run_of_a_plan_have_strips(tmp_path, capsys):
     folder = synthetic_plan.grid(tmp_path)
-    found = documents.of_table(table.load(folder))
-    checked("report", found)
-    strips = [window["trust"] for row in found["rows"] for window in row["windows"].values() if window]
+    document = documents.of_table(table.load(folder))
+    checked("report", document)
+    strips = [window["trust"] for row in document["rows"] for window in row["windows"].values() if window]
     assert strips and all([item["id"] for item in of] == list(trust.NAMES) for of in strips)
-    assert states(found["trust"])["steady"] in ("ok", "bad")
-    assert states(found["trust"])["time_error"] == "ok"
+    assert states(document["trust"])["steady"] in ("ok", "bad")
+    assert states(document["trust"])["time_error"] == "ok"
     text = screen.of_plan(table.load(folder))
     assert "trust: " in text[0]
 
@@ -349,12 +349,12 @@ def test_a_plot_for_an_article_has_the_strip(tmp_path, capsys):
         json.dumps(header | {"plan": header["plan"] | {"scaled": True, "variant": "quick"}})
     )
     event(folder, {"kind": "witness", "step": "load", "label": "load", "cpus_busy_percent": [100.0, 99.0]})
-    for suffix, said in (("html", 'data-trust="host"'), ("svg", "trust BAD: ")):
+    for suffix, mark in (("html", 'data-trust="host"'), ("svg", "trust BAD: ")):
         out = tmp_path / f"plot.{suffix}"
         assert cli.main(["report", str(folder), "--embed", "whole", "--out", str(out), "--quiet"]) == 0
         text = out.read_text()
-        assert said in text and "SCALED" in text, suffix
-        assert text.index(said) < text.index("<svg" if suffix == "html" else "<g ")
+        assert mark in text and "SCALED" in text, suffix
+        assert text.index(mark) < text.index("<svg" if suffix == "html" else "<g ")
 
 
 def test_a_run_that_goes_on_has_a_strip(tmp_path):
@@ -362,16 +362,16 @@ def test_a_run_that_goes_on_has_a_strip(tmp_path):
     tail = Tail(synthetic_run.write(tmp_path, QUIET))
     tail.step()
     message = tail.since(Place(), 0, 0)[0]
-    found = {of["id"]: of["state"] for of in message["trust"]}
-    assert list(found) == list(trust.NAMES)
-    assert found["samples"] == found["time_error"] == found["gaps"] == "ok" and found["host"] == "unknown"
+    items_ = {of["id"]: of["state"] for of in message["trust"]}
+    assert list(items_) == list(trust.NAMES)
+    assert items_["samples"] == items_["time_error"] == items_["gaps"] == "ok" and items_["host"] == "unknown"
     busy = synthetic_run.write(tmp_path / "busy", QUIET)
     for more in (host_event(1, 50.0), host_event(2, 100.0), {"kind": "rig.lost", "why": "x"}):
         event(busy, more)
     tail = Tail(busy)
     tail.step()
-    found = {of["id"]: of for of in tail.since(Place(), 0, 0)[0]["trust"]}
-    assert found["host"]["state"] == found["gaps"]["state"] == "BAD" and "100 %" in found["host"]["text"]
+    items_ = {of["id"]: of for of in tail.since(Place(), 0, 0)[0]["trust"]}
+    assert items_["host"]["state"] == items_["gaps"]["state"] == "BAD" and "100 %" in items_["host"]["text"]
 
 
 @pytest.mark.parametrize("kind", trust.LIVE)
@@ -381,6 +381,6 @@ def test_a_live_strip_of_any_events(kind, value):
     fields = ("verdict", "tracked", "hello", "passed", "differs", "cpus_busy_percent", "waited_percent", "answers")
     power = {"samples": 1, "samples_lost": 0, "clock_error_us": None, "breaks": 0}
     header = {"rig": {}, "started": {"utc_ns": value}}
-    found = trust.live(header, {kind: {"kind": kind, **dict.fromkeys(fields, value)}}, power)
-    assert [item["id"] for item in found] == list(trust.NAMES)
-    trust.in_words(found)
+    strip_ = trust.live(header, {kind: {"kind": kind, **dict.fromkeys(fields, value)}}, power)
+    assert [item["id"] for item in strip_] == list(trust.NAMES)
+    trust.in_words(strip_)

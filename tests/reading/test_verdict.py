@@ -18,7 +18,7 @@ def run(name, iops=None, **figures):
     return verdict.Run(name, of | {"errors": {key: error for key, error in errors.items() if error is not None}})
 
 
-def said(*runs, apart=None, review=0, label=STEADY):
+def sentences(*runs, apart=None, review=0, label=STEADY):
     return verdict.sentences(label, runs, apart or [None] * len(runs), review)
 
 
@@ -32,7 +32,7 @@ MORE = run(
 
 def test_two_runs_are_compared_whichever_is_reviewed():
     for review in (0, 1):
-        first, second = said(OWN, MORE, review=review)
+        first, second = sentences(OWN, MORE, review=review)
         assert first.replace("\u202f", " ") == (
             "In the steady state (42–60 s) 25 % OP does 2.1 × the writes of default OP (20 744 against 9 661 IOPS),"
             " with 51 % less energy per write (69.1 against 142.1 µJ) and 46 % less write amplification (2.210 against"
@@ -43,7 +43,7 @@ def test_two_runs_are_compared_whichever_is_reviewed():
 
 def test_what_is_worse_of_the_faster_one_is_said():
     spread = MORE._replace(figures=MORE.figures | {"iops_sd": 0.041 * 20744, "wa": 5.0})
-    _, second = said(OWN, spread)
+    _, second = sentences(OWN, spread)
     assert second == (
         "Worse: 21 % more write amplification (5.000 against 4.120) and its seconds spread more (4.1 against 2.0 %)."
     )
@@ -53,48 +53,48 @@ def test_what_is_worse_of_the_faster_one_is_said():
 def test_no_difference_is_claimed_within_the_uncertainty(percent, claimed):
     a = run("a", 20000, power_mean_W=2.00, energy_uJ_per_io=100.0, power_uncertainty_percent=percent)
     b = run("b", 10000, power_mean_W=2.03, energy_uJ_per_io=101.5, power_uncertainty_percent=percent)
-    assert ("% less energy per write" in said(a, b)[0], "% less power" in said(a, b)[0]) == (claimed, claimed)
-    assert "equally fast" in said(a, run("b", 19950))[0]
+    assert ("% less energy per write" in sentences(a, b)[0], "% less power" in sentences(a, b)[0]) == (claimed, claimed)
+    assert "equally fast" in sentences(a, run("b", 19950))[0]
 
 
 def test_runs_without_errors_are_not_called_equal():
     a, b = (run(name, iops) for name, iops in (("a", 20_000), ("b", 10_000)))
     bare = b._replace(figures=b.figures | {"errors": {}})
-    assert "×" not in " ".join(said(a, bare)) and "equally fast" not in " ".join(said(a, bare))
-    assert "2.0 ×" in said(a, b)[0]
+    assert "×" not in " ".join(sentences(a, bare)) and "equally fast" not in " ".join(sentences(a, bare))
+    assert "2.0 ×" in sentences(a, b)[0]
 
 
 def test_a_field_of_runs_is_led_and_the_reviewed_one_has_a_place():
     field = [
         run(name, iops, wa=wa, wa_error=0.01) for name, iops, wa in (("a", 9000, 2), ("b", 30000, 4), ("c", 8000, 3))
     ]
-    first, second = said(*field)
+    first, second = sentences(*field)
     assert (
         "b is the fastest of 3 comparable runs" in first
         and "3.8 × the slowest (c," in first
         and "a is number 2" in first
     )
     assert second == "Lowest write amplification a (2.000)."
-    assert "number" not in said(*field, review=1)[0]
+    assert "number" not in sentences(*field, review=1)[0]
 
 
 def test_a_run_that_is_not_comparable_is_in_no_ranking():
     wins = run("dead", 99999)
-    out = said(OWN, MORE, wins, apart=[None, None, "aborted after 3 of 60 s"])
+    out = sentences(OWN, MORE, wins, apart=[None, None, "aborted after 3 of 60 s"])
     assert "dead" not in " ".join(out) and out[-1] == "1 of 3 runs is not comparable and left out."
-    assert said(OWN, wins, apart=["x", "aborted after 3 of 60 s"], review=1) == [
+    assert sentences(OWN, wins, apart=["x", "aborted after 3 of 60 s"], review=1) == [
         "No verdict: dead was aborted after 3 of 60 s, so no run is comparable with it."
     ]
 
 
 def test_one_run_alone_and_one_without_figures():
-    first, second = said(OWN)
+    first, second = sentences(OWN)
     assert "does 9\u202f661 random writes per second, with a spread of 2.0 %" in first
     assert second == "A write costs 142.1 µJ; write amplification is 4.120."
-    assert said(run("a")) == ["No verdict: a has no figures of this window."]
+    assert sentences(run("a")) == ["No verdict: a has no figures of this window."]
 
 
 def test_steady_is_said_only_of_a_window_that_was_tested():
-    assert said(OWN, label="42–60 s")[0].startswith("At 42–60 s of the load the drive")
-    assert said(OWN, label="whole load, 0–60 s")[0].startswith("In the window whole load, 0–60 s")
-    assert said(OWN, label="fresh plateau")[0].startswith("In the window fresh plateau the drive")
+    assert sentences(OWN, label="42–60 s")[0].startswith("At 42–60 s of the load the drive")
+    assert sentences(OWN, label="whole load, 0–60 s")[0].startswith("In the window whole load, 0–60 s")
+    assert sentences(OWN, label="fresh plateau")[0].startswith("In the window fresh plateau the drive")

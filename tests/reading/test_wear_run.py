@@ -73,8 +73,8 @@ class Drive:
         return counters.snapshot(pages | {"n": 1, "reason": reason, "t_start_ns": 1, "t_end_ns": 1, "simulated": True})
 
     def read(self, offsets):
-        kept = (store.reads_as(offset, self.blocks[offset]) for offset in offsets)
-        return [self.lie.get(offset, block) for offset, block in zip(offsets, kept, strict=True)]
+        blocks = (store.reads_as(offset, self.blocks[offset]) for offset in offsets)
+        return [self.lie.get(offset, block) for offset, block in zip(offsets, blocks, strict=True)]
 
     def stage(self, book, most_bytes=None):
         live = SimpleNamespace(begin=lambda pace: None, poll_smart=self.poll)
@@ -114,8 +114,8 @@ def test_a_drive_of_50_cycles_is_worn_to_its_end_which_its_first_tenth_foretold(
     assert shown["stop"] == "percentage used 100" and shown["bytes"] == drive.written
     assert 49 <= ledger["pe_mean"] <= 50.1
 
-    found = table.load(writer.end())
-    row = next(row for row in found.rows if row.act.do == "wear")
+    table_ = table.load(writer.end())
+    row = next(row for row in table_.rows if row.act.do == "wear")
     course = row.result
     assert course["slices"][-1]["host_bytes"] == drive.written  # the drive's own ledger
     nand, host = (ledger[key] - begun[key] for key in ("nand_write_bytes", "host_write_bytes"))
@@ -129,12 +129,12 @@ def test_a_drive_of_50_cycles_is_worn_to_its_end_which_its_first_tenth_foretold(
     assert course["verdicts"] == {"good": course["samples_read"]} and course["samples_read"] == 8 * len(
         course["slices"][1:]
     )
-    html = page.render([found])
+    html = page.render([table_])
     for words in ("it ended: percentage used 100", "predicted at 10 % used", "all as they were written", "JESD218"):
         assert words in html
     assert "worn quickly at room temperature" in html and "enterprise class" in html
-    assert any("predicted at 10 %" in line for line in screen.of_plan(found))
-    json_documents.figures(json.loads(json.dumps(documents.of_table(found), allow_nan=False)))
+    assert any("predicted at 10 %" in line for line in screen.of_plan(table_))
+    json_documents.figures(json.loads(json.dumps(documents.of_table(table_), allow_nan=False)))
 
 
 def test_a_run_cut_short_goes_on_to_the_byte(tmp_path):
@@ -158,9 +158,9 @@ def test_a_run_cut_short_goes_on_to_the_byte(tmp_path):
     assert drive.written == 20 * MIB
     own = [{"step": "wear"} | event for event in first.events + second.events]
     seen = wear_run.slices(own, "wear")
-    assert [each.number for each in seen] == [0, 1, 2, 3, 4, 5]
-    assert [each.host_bytes for each in seen] == [n * 4 * MIB for n in range(6)]
-    assert not any(each.bad for each in seen)  # also the samples of the slice that was begun twice
+    assert [part.number for part in seen] == [0, 1, 2, 3, 4, 5]
+    assert [part.host_bytes for part in seen] == [n * 4 * MIB for n in range(6)]
+    assert not any(part.bad for part in seen)  # also the samples of the slice that was begun twice
 
 
 def test_what_a_killed_run_has_moved_is_summed_over_its_slices(tmp_path):
@@ -187,10 +187,10 @@ def test_what_a_killed_run_has_moved_is_summed_over_its_slices(tmp_path):
         book.event("stamp", step="wear", slice=number, bytes=32768)
         book.event("slice.start", step="wear", slice=number)
         wrote(book, f"wear/s{number:04}", sizes)
-    found = cut_short.read(killed(book))
-    assert found.past.cut.path == "wear" and found.moved_bytes == 11 * MIB and not found.doubts
-    assert found.past.jobs == 3 and found.ours[1] >= 11 * MIB + 2 * 32768
-    todo = standing.todo(found.acts, found.past, found.past.state, (), found.moved_bytes)
+    story = cut_short.read(killed(book))
+    assert story.past.cut.path == "wear" and story.moved_bytes == 11 * MIB and not story.doubts
+    assert story.past.jobs == 3 and story.ours[1] >= 11 * MIB + 2 * 32768
+    todo = standing.todo(story.acts, story.past, story.past.state, (), story.moved_bytes)
     assert [act.path for act in todo.acts] == ["wear"] and todo.acts[0].keys["done_bytes"] == 11 * MIB
 
 
@@ -227,20 +227,20 @@ def test_a_drive_that_is_worn_so_far_already_is_not_written_to():
 
 
 def test_samples_know_their_place_and_their_slice():
-    kept = {}
+    stored = {}
     for n in range(1, 20):
-        kept |= dict(stamps.stamped(AT, n))
-        assert stamps.tally(AT, n, {i: kept[AT.offset(i)] for i in range(AT.blocks)}) == {"good": AT.blocks}
+        stored |= dict(stamps.stamped(AT, n))
+        assert stamps.tally(AT, n, {i: stored[AT.offset(i)] for i in range(AT.blocks)}) == {"good": AT.blocks}
         assert {AT.expected(i, n) for i in range(AT.blocks)} <= set(range(max(1, n - 7), n + 1))
     i, n = 3, 19
-    said = {
+    verdicts = {
         "unreadable": None,
         "zeros": bytes(4096),
         "old": stamps.stamp(AT, i, AT.expected(i, n) - 8),
         "elsewhere": stamps.stamp(AT, i + 8, AT.expected(i, n)),
-        "damaged": kept[AT.offset(i)][:4000] + bytes(96),
+        "damaged": stored[AT.offset(i)][:4000] + bytes(96),
     }
-    for word, block in said.items():
+    for word, block in verdicts.items():
         assert stamps.verdict(AT, i, n, block) == word
     other = stamps.layout(64 * MIB, 256 << 10, 8)  # of another run
     assert stamps.verdict(AT, i, n, stamps.stamp(other, i, n)) == "elsewhere"
@@ -268,13 +268,13 @@ def test_what_stops_it(now, why):
 
 def course_of(end_nand, waf, nand_known=True, slices=1000, until=10):
     """Readings of a drive whose percentage is rounded up, until it says `until`."""
-    found, host, nand = [Slice(0, 0, 0, percentage_used=0)], 0, 0.0
+    parts_, host, nand = [Slice(0, 0, 0, percentage_used=0)], 0, 0.0
     size = end_nand / waf(1e9) / slices
-    while found[-1].percentage_used < until:
+    while parts_[-1].percentage_used < until:
         host, nand = host + size, nand + size * waf(host / end_nand)
         used = int(np.ceil(100 * nand / end_nand - 1e-9))
-        found.append(Slice(len(found), int(host), int(nand) if nand_known else None, percentage_used=used))
-    return found
+        parts_.append(Slice(len(parts_), int(host), int(nand) if nand_known else None, percentage_used=used))
+    return parts_
 
 
 def worn_out(runs) -> Table:
@@ -283,10 +283,10 @@ def worn_out(runs) -> Table:
     w = Writer(runs, grammar.find("endurance")[0], "to-the-end", more={"drive": DRIVE | rated})
     course = course_of(2 * 10**12, lambda share: 2.5 - 1.5 * np.exp(-share / 0.05), slices=60, until=100)
     w.event("step.start", step="wear", fio="wear")
-    for i, each in enumerate(course):
-        now = each._replace(spare_percent=100 - max(0, i - 40), media_errors=0, temperature_C=44)
-        said = {name: getattr(now, key) for key, name in wear_run.FIELDS.items()} | {"samples": 8 * (i > 0)}
-        w.event("slice" if i else "wear.begin", step="wear", **said, verdicts={"good": said["samples"]})
+    for i, part in enumerate(course):
+        now = part._replace(spare_percent=100 - max(0, i - 40), media_errors=0, temperature_C=44)
+        fields = {name: getattr(now, key) for key, name in wear_run.FIELDS.items()} | {"samples": 8 * (i > 0)}
+        w.event("slice" if i else "wear.begin", step="wear", **fields, verdicts={"good": fields["samples"]})
         w.t_ns += 10**9
     w.event("step.end", step="wear", ok=True, bytes=course[-1].host_bytes, stop="percentage used 100", fio="wear")
     return table.load(w.end())
@@ -299,13 +299,13 @@ def test_the_end_is_foretold_within_its_error(known):
 
     whole = course_of(10**12, waf, known, until=100)
     end = whole[-1].host_bytes
-    tenth = [each for each in whole if each.percentage_used <= 10]
+    tenth = [part for part in whole if part.percentage_used <= 10]
     foretold = worn.end(tenth)
     assert foretold.host_bytes == pytest.approx(end, rel=0.03)
     assert foretold.low_bytes <= 1.01 * end and foretold.high_bytes >= 0.99 * end
-    few = worn.end([each for each in whole if each.percentage_used <= 3])
+    few = worn.end([part for part in whole if part.percentage_used <= 3])
     assert few.host_bytes is None and "went up" in few.why
-    assert "does not report" in worn.end([each._replace(percentage_used=None) for each in tenth]).why
+    assert "does not report" in worn.end([part._replace(percentage_used=None) for part in tenth]).why
 
 
 def test_several_percents_within_a_slice_are_their_mean():
@@ -316,7 +316,7 @@ def test_several_percents_within_a_slice_are_their_mean():
 def test_slices_of_a_step_that_began_anew_are_void():
     events = [{"kind": "wear.begin", "step": "w", "slice": 0, "host_bytes": 0}]
     events += [{"kind": "slice", "step": "w", "slice": n, "host_bytes": n} for n in (1, 2, 3)]
-    assert [each.number for each in wear_run.slices(events + events[:3], "w")] == [0, 1, 2]
+    assert [part.number for part in wear_run.slices(events + events[:3], "w")] == [0, 1, 2]
     assert wear_run.course([], "w")["end"]["why"] and wear_run.course(events, "other")["slices"] == []
 
 

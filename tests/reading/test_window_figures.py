@@ -127,15 +127,15 @@ def test_percentiles_of_latency_are_of_the_nearest_rank(slow, name):
 def test_a_percentile_of_latency_needs_ten_beyond_it(name, needs):
     for n, there in ((needs, True), (needs - 1, False)):
         notes = []
-        found = window_figures.percentiles("clat", counts({LOW: n}), 1, notes)
-        assert (f"clat_{name}_us" in found) == there
+        percentiles = window_figures.percentiles("clat", counts({LOW: n}), 1, notes)
+        assert (f"clat_{name}_us" in percentiles) == there
         why = f"clat_{name}_us: {n} I/Os are too few for this percentile, which needs {needs}"
         assert (why in notes) != there and any(f"clat_{name}_us" in note for note in notes) != there
 
 
 def test_the_longest_latency_is_the_upper_edge_of_its_bin():
-    found = window_figures.percentiles("lat", counts({LOW: 10, HIGH: 1}), 2, [])
-    assert found == {"lat_max_us": exactly(plat_upper_ns(HIGH) / 2000)}
+    percentiles = window_figures.percentiles("lat", counts({LOW: 10, HIGH: 1}), 2, [])
+    assert percentiles == {"lat_max_us": exactly(plat_upper_ns(HIGH) / 2000)}
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_a_status_document_stands_for_an_edge_within_a_second(k, first_s, last_s
     data = run([10] * 10, k=k)
     data.lat_t_s = np.array([0.0, first_s, 6.0, last_s])
     data.lat_hist = np.array([[1, HIGH, 9], [2, LOW, 5], [3, LOW, 7]])
-    found = window_figures.lat_counts(data, Window("some", 4, 8, {}))
-    assert (None if found is None else found[[LOW, HIGH]].tolist()) == ([12, 0] if there else None)
+    counts_ = window_figures.lat_counts(data, Window("some", 4, 8, {}))
+    assert (None if counts_ is None else counts_[[LOW, HIGH]].tolist()) == ([12, 0] if there else None)
     data.lat_t_s = np.empty(0)
     assert window_figures.lat_counts(data, Window("some", 4, 8, {})) is None
 
@@ -164,15 +164,15 @@ def test_latencies_of_a_window_are_of_no_io_beside_it(late_s):
         rows += [[i, LOW, round(1000 * fast)], [i, HIGH, round(1000 * (b - a - fast))]]
     data.lat_hist = np.array([row for row in rows if row[2]])
     for span, bin_ in (((0, 10), LOW), ((10, 20), HIGH), ((3, 8), LOW)):
-        found = window_figures.lat_counts(data, Window("some", *span, {}))
-        assert np.flatnonzero(found).tolist() == [bin_]
-        assert found.sum() >= 1000 * (span[1] - span[0] - 2)
+        counts_ = window_figures.lat_counts(data, Window("some", *span, {}))
+        assert np.flatnonzero(counts_).tolist() == [bin_]
+        assert counts_.sum() >= 1000 * (span[1] - span[0] - 2)
     assert window_figures.lat_counts(data, Window("all", 0, 20, {})).sum() == 20_000
     data.hist = np.array([[second, LOW if second < 10 else HIGH, 1000] for second in range(20)])
     for span, bin_ in (((0, 10), LOW), ((10, 20), HIGH), ((3, 8), LOW)):  # with clat by the second: all of its I/Os
-        found = window_figures.lat_counts(data, Window("some", *span, {}))
-        assert found[bin_] == pytest.approx(1000 * (span[1] - span[0]), rel=2e-3)
-        assert found.sum() == pytest.approx(found[bin_])
+        counts_ = window_figures.lat_counts(data, Window("some", *span, {}))
+        assert counts_[bin_] == pytest.approx(1000 * (span[1] - span[0]), rel=2e-3)
+        assert counts_.sum() == pytest.approx(counts_[bin_])
 
 
 @pytest.mark.parametrize("late_s", [0.1, 0.5, 0.9])
@@ -187,27 +187,27 @@ def test_percentiles_of_lat_are_of_the_labelled_seconds(late_s):
         cells += [[i, LOW + 1, round(1000 * (b - a - slow))], [i, HIGH + 1, round(1000 * slow)]]
     data.lat_hist = np.array([row for row in cells if row[2]])
     for begin, end in ((5, 10), (10, 20), (10, 11 + 2), (11, 20)):
-        found = window_figures.lat_counts(data, Window("some", begin, end, {}))
+        counts_ = window_figures.lat_counts(data, Window("some", begin, end, {}))
         slow = sum(begin <= s < end for s in (0, 10, 20))
-        assert found[HIGH + 1] == pytest.approx(1000 * slow, abs=5)
-        assert found[LOW + 1] == pytest.approx(1000 * (end - begin - slow), abs=5)
+        assert counts_[HIGH + 1] == pytest.approx(1000 * slow, abs=5)
+        assert counts_[LOW + 1] == pytest.approx(1000 * (end - begin - slow), abs=5)
 
 
 def test_time_before_the_drive_had_the_io_is_noted():
     clat_us = float(plat_ns(LOW)) / 1000
-    for share, said in ((0.049, False), (0.06, True)):
+    for share, is_noted in ((0.049, False), (0.06, True)):
         data = run([50] * 4, lat_us=clat_us / (1 - share))
         data.hist = np.array([[0, LOW, 200]])
-        assert noted(figures(data), f"lat_mean_us: {100 * share:.0f} % of it passed before") == said
+        assert noted(figures(data), f"lat_mean_us: {100 * share:.0f} % of it passed before") == is_noted
     assert not noted(figures(run([50] * 4)), "slat")
 
 
-@pytest.mark.parametrize(("lat_us", "said"), [(20 / 256, False), (20.1 / 256, True)])
-def test_five_percent_before_the_drive_had_the_io_are_not_noted(lat_us, said):
+@pytest.mark.parametrize(("lat_us", "is_noted"), [(20 / 256, False), (20.1 / 256, True)])
+def test_five_percent_before_the_drive_had_the_io_are_not_noted(lat_us, is_noted):
     """19 I/Os of 125 ns and 13 of 0: a mean of 19/256 us, of 20/256 with submission."""
     data = run([32, 0], lat_us=lat_us)
     data.hist = np.array([[0, 125, 19], [0, 0, 13]])
-    assert noted(figures(data), "lat_mean_us: 5 % of it passed before") == said
+    assert noted(figures(data), "lat_mean_us: 5 % of it passed before") == is_noted
     data.lat_mean_us[:] = 0
     assert not noted(figures(data), "passed before")
 
@@ -230,11 +230,17 @@ def test_the_uncertainty_is_a_share_of_the_power(monkeypatch):
 
 
 def test_littles_law():
-    for lat_us, said in ((32_000.0, False), (32_600.0, False), (32_700.0, True), (31_400.0, False), (31_300.0, True)):
+    for lat_us, is_noted in (
+        (32_000.0, False),
+        (32_600.0, False),
+        (32_700.0, True),
+        (31_400.0, False),
+        (31_300.0, True),
+    ):
         out = figures(run([990, 1010], lat_us=lat_us, queue_depth=32))
         assert out["littles_qd"] == exactly(lat_us / 1000)
         assert out["littles_error_percent"] == pytest.approx(lat_us / 320 - 100, abs=1e-9)
-        assert noted(out, "littles_qd: ") == said
+        assert noted(out, "littles_qd: ") == is_noted
     exact = {"iops_mean": 1020.0, "lat_mean_us": 100_000.0}  # 2 % more than 100
     notes = []
     assert window_figures.littles(run([1], queue_depth=100), exact, notes)["littles_error_percent"] == 2

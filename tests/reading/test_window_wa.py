@@ -44,8 +44,8 @@ def test_a_window_has_its_own(tmp_path):
     """1 until the zoom, 4 after it: the whole load's 2.5 is neither."""
     data = nand(data_of(tmp_path), [1.0] * 20 + [4.0] * 20)
     for (t0_s, t1_s), true in {(0, 40): 2.5, (0, 20): 1.0, (20, 40): 4.0}.items():
-        found, polls_s, why = window_wa(data, window(t0_s, t1_s))
-        assert why is None and abs(found.value - true) <= found.error, (t0_s, t1_s)
+        amplification, polls_s, why = window_wa(data, window(t0_s, t1_s))
+        assert why is None and abs(amplification.value - true) <= amplification.error, (t0_s, t1_s)
         assert polls_s == pytest.approx([t0_s or -0.55, t1_s], abs=0.2)
 
 
@@ -60,15 +60,15 @@ def test_a_poll_off_the_edge_widens_the_error_enough(tmp_path, late_s):
     ]
     data = nand(replace(data, snapshots=sorted(moved, key=lambda s: s["t_ns"])), [1.0] * 20 + [4.0] * 20)
     for (t0_s, t1_s), true in {(0, 20): 1.0, (20, 40): 4.0}.items():
-        found, _, why = window_wa(data, window(t0_s, t1_s))
-        assert why is not None or abs(found.value - true) <= found.error, (t0_s, t1_s)
+        amplification, _, why = window_wa(data, window(t0_s, t1_s))
+        assert why is not None or abs(amplification.value - true) <= amplification.error, (t0_s, t1_s)
     assert window_wa(data, window(20, 40))[2] is None
 
 
 def test_polls_too_far_from_the_edges_give_none_and_say_how_far(tmp_path):
     data = data_of(tmp_path, smart_every_s=15, edges=False)  # at 15 and 30 s
-    found, polls_s, why = window_wa(data, window(20, 40))
-    assert found is None and polls_s[0] == pytest.approx(15, abs=0.1)
+    amplification, polls_s, why = window_wa(data, window(20, 40))
+    assert amplification is None and polls_s[0] == pytest.approx(15, abs=0.1)
     assert "nearest its start is at 15.0 s, with 25 % of the window's I/O between; at most 15 % may be" in why
     (folder,) = tmp_path.iterdir()
     f = table.in_full(folder).figures
@@ -81,14 +81,14 @@ def test_what_the_drive_writes_after_the_load_is_not_the_windows(tmp_path):
     data = nand(data_of(tmp_path), [4.0] * 40)
     drained = data.snapshots[-1]
     data.snapshots[-1] = drained | {"nand_written_bytes": drained["nand_written_bytes"] + 10**9}
-    found, polls_s, _ = window_wa(data, window(20, 40))
-    assert abs(found.value - 4.0) <= found.error < 0.2 and polls_s[1] < 40
+    amplification, polls_s, _ = window_wa(data, window(20, 40))
+    assert abs(amplification.value - 4.0) <= amplification.error < 0.2 and polls_s[1] < 40
 
 
 def test_the_poll_after_the_load_serves_where_there_is_no_other(tmp_path):
     data = nand(data_of(tmp_path, edges=False, smart_every_s=20), [4.0] * 40)
-    found, polls_s, why = window_wa(data, window(20, 40))
-    assert why is None and polls_s[1] > 40 and abs(found.value - 4.0) <= found.error
+    amplification, polls_s, why = window_wa(data, window(20, 40))
+    assert why is None and polls_s[1] > 40 and abs(amplification.value - 4.0) <= amplification.error
 
 
 def test_a_window_between_two_polls_has_none(tmp_path):
@@ -143,7 +143,7 @@ time = "20 s"
 def bracketed(tmp_path, off_s, amplified):
     """Readings off_s of I/O before the end of `one` and behind the begin of `three`; each load amplifies by its own."""
     w = synthetic_plan.Writer(tmp_path, BRACKETED)
-    each, rate = 20_000 * 20 * 4096, 20_000 * 4096
+    bytes_, rate = 20_000 * 20 * 4096, 20_000 * 4096
     begun = {}
     for name in ("one", "two", "three"):
         w.load(name, [20_000] * 20, 2.0)
@@ -155,13 +155,13 @@ def bracketed(tmp_path, off_s, amplified):
     )
     for reason, t_ns, at in (
         ("before", begun["one"] - 3 * synthetic_plan.GAP_NS - 20 * 10**9, (0, 0, 0)),
-        ("edge", begun["one"] - 2 * synthetic_plan.GAP_NS - round(off_s * 1e9), (each - off_s * rate, 0, 0)),
-        ("edge", begun["two"] + synthetic_plan.GAP_NS + round(off_s * 1e9), (each, each, off_s * rate)),
+        ("edge", begun["one"] - 2 * synthetic_plan.GAP_NS - round(off_s * 1e9), (bytes_ - off_s * rate, 0, 0)),
+        ("edge", begun["two"] + synthetic_plan.GAP_NS + round(off_s * 1e9), (bytes_, bytes_, off_s * rate)),
     ):
         w.t_ns = t_ns
         w.poll(reason, *(int(n) for n in done(*at)))
     w.t_ns = end_ns
-    w.poll("after", *(int(n) for n in done(each, each, each)))
+    w.poll("after", *(int(n) for n in done(bytes_, bytes_, bytes_)))
     rows = table.load(w.end()).rows
     return {row.act.label: row.windows["all"] for row in rows}
 
@@ -169,8 +169,8 @@ def bracketed(tmp_path, off_s, amplified):
 @pytest.mark.parametrize("amplified", [(1, 4, 1), (4, 1, 4), (3, 3, 3)])
 def test_readings_of_the_neighbours_count_for_a_step_between_them(tmp_path, amplified):
     """Seen: 'the reading nearest its start is at 9.5 s, with 102 % of the window's I/O between'."""
-    found = bracketed(tmp_path, 0.2, amplified)["two"]
-    assert found["wa"] is not None and abs(found["wa"] - amplified[1]) <= found["wa_error"] < 0.5 * amplified[1]
+    ratio_ = bracketed(tmp_path, 0.2, amplified)["two"]
+    assert ratio_["wa"] is not None and abs(ratio_["wa"] - amplified[1]) <= ratio_["wa_error"] < 0.5 * amplified[1]
 
 
 def test_readings_deep_within_the_neighbours_count_for_nothing(tmp_path):

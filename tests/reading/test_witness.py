@@ -96,8 +96,8 @@ def test_how_busy_the_host_was(tmp_path):
     first = read(100, 0)
     assert witness.between(first, first)["steal_percent"] is None
     before, after = read(100, 0, 1_000_000, 10**9), read(190, 20, 1_500_000, 2 * 10**9)
-    found = witness.between(before, after)
-    assert found["steal_percent"] == 10.0 and found["waited_percent"] == {"cpu": 50.0, "memory": None}
+    busy = witness.between(before, after)
+    assert busy["steal_percent"] == 10.0 and busy["waited_percent"] == {"cpu": 50.0, "memory": None}
     assert witness.between(first, after)["waited_percent"] == {"cpu": None, "memory": None}
 
 
@@ -170,13 +170,18 @@ def test_a_device_that_came_again_under_its_name_and_has_counted_more_by_now(ker
     seq.write_text("7\n")
     before = kernel(BEFORE)
     seq.write_text("9\n")
-    found = witness.between(before, kernel(AFTER))
-    assert (found["drive"], found["why"]) == (None, witness.WENT_BACK)
+    difference = witness.between(before, kernel(AFTER))
+    assert (difference["drive"], difference["why"]) == (None, witness.WENT_BACK)
     assert witness.between(first, kernel(AFTER))["drive"], "a kernel before 5.15 does not number them"
 
 
-def totals(ios=20000, each=4096, lat_us=85.0, slat_us=3.0):
-    return {"ios": ios, "bytes": ios * each, "lat_sum_ns": ios * lat_us * 1000, "slat_sum_ns": ios * slat_us * 1000}
+def totals(ios=20000, block_bytes=4096, lat_us=85.0, slat_us=3.0):
+    return {
+        "ios": ios,
+        "bytes": ios * block_bytes,
+        "lat_sum_ns": ios * lat_us * 1000,
+        "slat_sum_ns": ios * slat_us * 1000,
+    }
 
 
 def counted(reads=0, writes=20000, merges=0, size=4096, us=80.0, split=131072):
@@ -196,7 +201,7 @@ def test_counts_that_agree_say_nothing():
 
 
 @pytest.mark.parametrize(
-    ("event", "fio", "said"),
+    ("event", "fio", "note"),
     [
         (counted(writes=20000 + 533, size=4000), totals(), "kernel: it counted 20533 I/Os, fio 20000"),
         (counted(writes=19000), totals(), "kernel: it counted 19000 I/Os, fio 20000"),
@@ -205,9 +210,9 @@ def test_counts_that_agree_say_nothing():
         (counted(us=60), totals(), "kernel: a request took 60 µs of fio's 82 µs: the rest passed in the host"),
     ],
 )
-def test_what_disagrees_is_a_note(event, fio, said):
+def test_what_disagrees_is_a_note(event, fio, note):
     notes = held.kernel(event, fio)[1]
-    assert len(notes) == 1 and notes[0].startswith(said), notes
+    assert len(notes) == 1 and notes[0].startswith(note), notes
 
 
 @pytest.mark.parametrize(("block_bytes", "count"), [(4096, 512), (1 << 20, 32)])
@@ -236,7 +241,7 @@ def test_a_load_longer_than_the_kernels_milliseconds_count_has_no_mean():
 
 def test_requests_that_are_split_or_merged_are_no_disagreement():
     split = counted(writes=80000, size=131072, split=131072)
-    got, notes = held.kernel(split, totals(each=524288))
+    got, notes = held.kernel(split, totals(block_bytes=524288))
     assert notes == [] and got["lat_mean_us"] is None and "split" in got["why"]
     got, notes = held.kernel(counted(writes=15000, merges=5000), totals())
     assert notes == [] and got["ios"] == 15000 and "merged" in got["why"]
@@ -249,7 +254,7 @@ def test_nothing_counted_has_its_reason():
 
 
 @pytest.mark.parametrize(
-    ("facts", "counted", "said"),
+    ("facts", "counted", "reason"),
     [
         ((84.9, 1, 32.0, 32), {}, None),
         ((85.0, 1, 32.0, 32), {}, "fio took 85 % of a core"),
@@ -275,12 +280,12 @@ def test_nothing_counted_has_its_reason():
         ),
     ],
 )
-def test_host_limited(facts, counted, said):
-    assert limits.host(*facts, counted) == said
+def test_host_limited(facts, counted, reason):
+    assert limits.host(*facts, counted) == reason
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "note"),
     [
         ({}, {"throttle_1_count": 5}, None),
         ({"throttle_1_count": 5, "warning_temp_min": 3}, {"throttle_1_count": 5, "warning_temp_min": 3}, None),
@@ -293,12 +298,12 @@ def test_host_limited(facts, counted, said):
         ),
     ],
 )
-def test_throttled(before, after, said):
-    assert limits.throttled(before, after) == said
+def test_throttled(before, after, note):
+    assert limits.throttled(before, after) == note
 
 
 @pytest.mark.parametrize(
-    ("family", "before", "after", "said"),
+    ("family", "before", "after", "note"),
     [
         ("Intel S4510 Series SSDs", (234, "Thermal_Throttle_Status", "0/3"), "1/5", "throttling events +2"),
         ("Intel 730 and DC S35x0 Series SSDs", (234, "Thermal_Throttle", "0/0"), "0/1", "throttling events +1"),
@@ -306,7 +311,7 @@ def test_throttled(before, after, said):
         ("SSSTC ERX GD/CD Series SSDs", (234, "Thermal_Throttle_Status", "0"), "1", None),  # nobody says what it counts
     ],
 )
-def test_a_sata_drive_that_was_throttled(family, before, after, said):
+def test_a_sata_drive_that_was_throttled(family, before, after, note):
     key, name, first = before
 
     def reading(text):
@@ -315,7 +320,7 @@ def test_a_sata_drive_that_was_throttled(family, before, after, said):
         document["smartctl"]["ata_smart_attributes"]["table"][0]["raw"]["string"] = text
         return counters.snapshot(document)
 
-    assert limits.throttled(reading(first), reading(after)) == said
+    assert limits.throttled(reading(first), reading(after)) == note
 
 
 def test_a_sata_drive_that_was_above_its_specified_temperature():
@@ -359,18 +364,18 @@ def test_a_round_in_which_the_drive_slowed_down_is_named():
     seconds = ((0, "before", 3), (10, "round", 3), (20, "round", 3), (30, "round", 8), (40, "end", 9), (50, "end", 70))
     polls = [{"t_ns": t, "reason": reason, "throttle_1_s": heat} for t, reason, heat in seconds]
     events = [{"t_ns": t + 1, "kind": "step.start", "round": number} for t, number in ((10, 4), (20, 5), (30, 6))]
-    said = "throttled: the drive counted seconds of light throttling +{} between its SMART reading before round {}"
-    said = [f"{said.format(*each)} and the next" for each in ((5, 5), (1, 6))]
-    assert held.rounds(SimpleNamespace(snapshots=polls, events=events)) == said
+    notes = "throttled: the drive counted seconds of light throttling +{} between its SMART reading before round {}"
+    notes = [f"{notes.format(*numbers)} and the next" for numbers in ((5, 5), (1, 6))]
+    assert held.rounds(SimpleNamespace(snapshots=polls, events=events)) == notes
     assert held.rounds(SimpleNamespace(snapshots=polls[:1], events=events)) == []
 
 
 def test_the_page_says_what_has_limited_a_point_once(tmp_path):
-    found = table.load(synthetic_plan.grid(tmp_path, rounds=6, power=False))
-    for row in found.of("rounds"):
+    table_ = table.load(synthetic_plan.grid(tmp_path, rounds=6, power=False))
+    for row in table_.of("rounds"):
         if row.act.point == {"read": 0, "block": "4 KiB"}:
             row.notes.append(f"host-limited: fio took {90 + row.round} % of a core")
-    notes = [note for note in page.notes(found) if "host-limited" in note]
+    notes = [note for note in page.notes(table_) if "host-limited" in note]
     assert notes == ["rounds/point read=0 block=4KiB: host-limited: fio took 92 % of a core (5 rounds alike)"]
 
 
@@ -389,8 +394,8 @@ def test_threads_that_end_one_after_the_other_are_no_host_that_is_too_slow(share
         t0_ns=None,
         asked={"queue_depth": 128, "threads": 4}.get,
     )
-    found = held.verdicts(data, {"cpus_busy_percent": [99.0, 20.0]})
-    assert bool(found) == limited and all(note.startswith("host-limited: ") for note in found)
+    verdicts = held.verdicts(data, {"cpus_busy_percent": [99.0, 20.0]})
+    assert bool(verdicts) == limited and all(note.startswith("host-limited: ") for note in verdicts)
 
 
 @pytest.mark.parametrize(("share", "limited"), [(0.5, False), (0.79, False), (0.81, True), (1.1, True)])
