@@ -28,7 +28,7 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(run):
+def sessions_by_cut(run):
     return {event["cut"]: event for event in journal.events(run) if event["kind"] == "session.judged"}
 
 
@@ -38,7 +38,7 @@ def loaded(run):
 
 
 @pytest.fixture(scope="module")
-def found(loaded):
+def campaign(loaded):
     return loaded.rows[0].result
 
 
@@ -52,94 +52,101 @@ def text_of(piece):
 
 
 @pytest.mark.slow
-def test_cuts_are_counted_by_aim_and_shape(found, told):
-    own = [each for each in told.values() if each["judged"] and not each["control"]]
-    failing = [each["cut"] for each in own if each["failed"]]
-    assert found["failing_cuts"] == failing and len(failing) == 2 and found["judged"] == len(own) == 41
-    assert found["bound"] == statistics.upper_bound(2, 41)
-    for each in found["strata"]:
-        of = [one for one in own if (one["aim"], one["shape"]) == (each["aim"], each["shape"])]
-        assert each["cuts"] == len(of) and list(each["numbers"]) == [one["cut"] for one in of if one["failed"]]
-        assert each["bound"] == statistics.upper_bound(len(each["numbers"]), len(of))
-    assert sum(each["cuts"] for each in found["strata"]) == 41 and len(found["strata"]) == 3
-    flushed = sorted(n for of in found["classes"]["LOST_FLUSHED"].values() for n in of)
-    assert flushed == failing and found["excluded"] == [{"cut": 43, "why": told[43]["why_not"]}]
-    assert [each["cut"] for each in found["controls"]] == [20, 40] and all(each["ok"] for each in found["controls"])
+def test_cuts_are_counted_by_aim_and_shape(campaign, sessions_by_cut):
+    own = [session for session in sessions_by_cut.values() if session["judged"] and not session["control"]]
+    failing = [session["cut"] for session in own if session["failed"]]
+    assert campaign["failing_cuts"] == failing and len(failing) == 2 and campaign["judged"] == len(own) == 41
+    assert campaign["bound"] == statistics.upper_bound(2, 41)
+    for stratum in campaign["strata"]:
+        of = [one for one in own if (one["aim"], one["shape"]) == (stratum["aim"], stratum["shape"])]
+        assert stratum["cuts"] == len(of) and list(stratum["numbers"]) == [one["cut"] for one in of if one["failed"]]
+        assert stratum["bound"] == statistics.upper_bound(len(stratum["numbers"]), len(of))
+    assert sum(stratum["cuts"] for stratum in campaign["strata"]) == 41 and len(campaign["strata"]) == 3
+    flushed = sorted(n for of in campaign["classes"]["LOST_FLUSHED"].values() for n in of)
+    assert flushed == failing and campaign["excluded"] == [{"cut": 43, "why": sessions_by_cut[43]["why_not"]}]
+    assert [control["cut"] for control in campaign["controls"]] == [20, 40] and all(
+        control["ok"] for control in campaign["controls"]
+    )
 
 
-def test_the_page_has_the_sentence_and_the_bounds(document, found):
+def test_the_page_has_the_sentence_and_the_bounds(document, campaign):
     words = text_of(document)
-    named = ", ".join(map(str, found["failing_cuts"]))
+    named = ", ".join(map(str, campaign["failing_cuts"]))
     bound = statistics.percent(statistics.upper_bound(2, 41))
     assert (
         f"2 of 41 cuts broke a promise (found after cut {named}): chance per cut < {bound} for this mix of cuts"
         in words
     )
     assert words.count(statistics.NO_SAMPLES) == 2 and "1 cut left out (43: rail 0 was not seen below" in words
-    for each in found["strata"]:
-        assert f"{each['aim']} {each['shape']} " in words and f"< {statistics.percent(each['bound'])}" in words
+    for stratum in campaign["strata"]:
+        assert f"{stratum['aim']} {stratum['shape']} " in words and f"< {statistics.percent(stratum['bound'])}" in words
     assert "Not tested TRIM is not supported" in words and "--only-cut N --seed 1" in words
 
 
-def test_every_failing_cut_has_its_proof_and_its_list_leads_there(document, found):
-    for number in found["failing_cuts"]:
+def test_every_failing_cut_has_its_proof_and_its_list_leads_there(document, campaign):
+    for number in campaign["failing_cuts"]:
         panel = document.partition(f'<figure id="cut-{number}"')[2].partition("</figure>")[0]
-        said = text_of(panel)
-        assert "and the acknowledged FLUSH" in said and "This breaks the promise" in said and "more block" in said
-        assert f"Evidence: powerloss/{number:04}" in said and "<svg" in panel and "first write lost that had to" in said
+        text = text_of(panel)
+        assert "and the acknowledged FLUSH" in text and "This breaks the promise" in text and "more block" in text
+        assert f"Evidence: powerloss/{number:04}" in text and "<svg" in panel and "first write lost that had to" in text
         assert f'<a href="#cut-{number}">' in document
     assert set(re.findall(r'href="#(cut-[0-9]+)"', document)) <= set(re.findall(r'id="(cut-[0-9]+)"', document))
 
 
-def test_what_the_cuts_show_of_the_drive(document, found, told):
+def test_what_the_cuts_show_of_the_drive(document, campaign, sessions_by_cut):
     """The model keeps 40 ms in its cache; its capacitors lose 0.15 J in a hundred cuts; cut 7 came back late."""
-    window = found["window"]
+    window = campaign["window"]
     assert sum(window["lost"]) > 1000 and window["oldest_ms"] in ([30, 35], [35, 40])
     assert 15 <= window["window_ms"] <= 30 and window["suffix_lost"] < window["newer"]
-    near = [e for e in told.values() if e["judged"] and not e["control"] and abs(e["delta_flush_us"] or 1e9) <= 5000]
-    assert sum(each["cuts"] for each in found["detection"]) == len(near)
-    assert found["recharge_J"]["trend"]["per_100"] == pytest.approx(-0.15, abs=1e-9)
-    assert found["capacitors"]["percent"] == pytest.approx(100 * 0.434 / 0.4985, rel=1e-6)
+    near = [
+        e
+        for e in sessions_by_cut.values()
+        if e["judged"] and not e["control"] and abs(e["delta_flush_us"] or 1e9) <= 5000
+    ]
+    assert sum(bin_["cuts"] for bin_ in campaign["detection"]) == len(near)
+    assert campaign["recharge_J"]["trend"]["per_100"] == pytest.approx(-0.15, abs=1e-9)
+    assert campaign["capacitors"]["percent"] == pytest.approx(100 * 0.434 / 0.4985, rel=1e-6)
     words = text_of(document)
     assert "PLP_DEGRADED: the capacitors have aged, by the energy that recharges them 87 ±" in words
     assert "More than 3 times the median after cut 7." in words and "The oldest write that was lost was 3" in words
     assert "41 recorded; shaded" in words and "41 unsafe shutdowns were counted over 41 judged cuts" in words
     assert (
-        found["smart"]["capacitor_health_percent"] == [100, 94] and "Capacitor health by the drive, % 100 94" in words
+        campaign["smart"]["capacitor_health_percent"] == [100, 94]
+        and "Capacitor health by the drive, % 100 94" in words
     )
-    watts = found["power_W"]
+    watts = campaign["power_W"]
     assert len(watts) == 6 and max(w for w in watts["1"] if w) == pytest.approx(2, rel=0.02)
 
 
-def test_figures_and_terminal_say_what_the_page_says(run, found, capsys):
+def test_figures_and_terminal_say_what_the_page_says(run, campaign, capsys):
     parser = ArgumentParser()
     report.add_arguments(parser)
     report.command(parser.parse_args([str(run)]))
-    said = json.loads((run / "figures.json").read_text())["rows"][0]["found"]
-    assert said["failing_cuts"] == found["failing_cuts"] and said["bound"] == found["bound"]
-    assert len(said["cuts"]) == 44 and "kind" not in said
+    result = json.loads((run / "figures.json").read_text())["rows"][0]["found"]
+    assert result["failing_cuts"] == campaign["failing_cuts"] and result["bound"] == campaign["bound"]
+    assert len(result["cuts"]) == 44 and "kind" not in result
     screen = capsys.readouterr().err
-    assert all(f"  cuts: {line}" in screen for line in cuts_sentences.lines(found))
+    assert all(f"  cuts: {line}" in screen for line in cuts_sentences.lines(campaign))
     assert (run / "report.html").stat().st_size < 400_000
 
 
 def test_what_charges_the_capacitors_is_what_a_start_takes_more_than_an_announced_one():
     own = [{"cut": n, "control": "announced" if n > 4 else None, "judged": True} for n in range(1, 7)]
     made = cuts.with_energies(own, {"1": 2.5, "2": 2.4, "5": 2.0, "6": 1.8})
-    assert [each["boot_J"] for each in made] == [2.5, 2.4, None, None, 2.0, 1.8]
-    assert [each.get("recharge_J") for each in made[:3]] == [pytest.approx(0.6), pytest.approx(0.5), None]
-    kept = cuts.with_energies([{**own[0], "boot_J": 7.0, "recharge_J": 1.0}], {"1": 2.5})
-    assert (kept[0]["boot_J"], kept[0]["recharge_J"]) == (7.0, 1.0)
+    assert [session["boot_J"] for session in made] == [2.5, 2.4, None, None, 2.0, 1.8]
+    assert [session.get("recharge_J") for session in made[:3]] == [pytest.approx(0.6), pytest.approx(0.5), None]
+    stored = cuts.with_energies([{**own[0], "boot_J": 7.0, "recharge_J": 1.0}], {"1": 2.5})
+    assert (stored[0]["boot_J"], stored[0]["recharge_J"]) == (7.0, 1.0)
 
 
-def test_a_failing_control_session_accuses_the_harness(found):
+def test_a_failing_control_session_accuses_the_harness(campaign):
     bad = {"cut": 20, "control": "no-cut", "ok": False, "why": "no power was cut, yet LOST_FUA on 3 blocks"}
     bad["harness"] = bad["why"]
-    said = " ".join(cuts_sentences.lines({**found, "controls": [bad], "stop": "control", "suspicious_cuts": [3]}))
-    assert "CONTROL FAILED in 1 session (20: no power was cut, yet LOST_FUA on 3 blocks): the harness is" in said
-    assert "the proven failures remain proven" in said
-    assert "Suspicious, but no failure: cut 3." in said
-    assert "no verdict on the drive" in cuts_sentences.verdict({**found, "judged": 0})
+    text = " ".join(cuts_sentences.lines({**campaign, "controls": [bad], "stop": "control", "suspicious_cuts": [3]}))
+    assert "CONTROL FAILED in 1 session (20: no power was cut, yet LOST_FUA on 3 blocks): the harness is" in text
+    assert "the proven failures remain proven" in text
+    assert "Suspicious, but no failure: cut 3." in text
+    assert "no verdict on the drive" in cuts_sentences.verdict({**campaign, "judged": 0})
 
 
 def test_a_promise_broken_by_an_announced_loss_of_power_is_said_of_the_drive():
@@ -148,11 +155,11 @@ def test_a_promise_broken_by_an_announced_loss_of_power_is_said_of_the_drive():
         {**event, "cut": 1},
         {**event, "cut": 2, "control": "announced", "failed": True, "findings": {"STALE": 3}},
     ]
-    found = cuts.campaign(events, "cuts", Path("nowhere"), [])
-    assert (found["failing"], found["failing_most"], found["judged"], found["failing_others"]) == (0, 0, 1, [2])
-    words = " ".join(cuts_sentences.lines({**found, "begun": None}))
+    result = cuts.campaign(events, "cuts", Path("nowhere"), [])
+    assert (result["failing"], result["failing_most"], result["judged"], result["failing_others"]) == (0, 0, 1, [2])
+    words = " ".join(cuts_sentences.lines({**result, "begun": None}))
     assert "broken in session 2" in words and "harness" not in words and "clean" not in words
-    assert "session 2" in cuts_sentences.verdict({**found, "judged": 0})
+    assert "session 2" in cuts_sentences.verdict({**result, "judged": 0})
 
 
 def test_file_systems_stand_beside_the_cuts_with_whose_fault_a_loss_is():
@@ -162,15 +169,15 @@ def test_file_systems_stand_beside_the_cuts_with_whose_fault_a_loss_is():
     judged = {"kind": "filesystems.judged", "step": "cuts", "cut": 1, "judged": True, "why_not": "", "failed": True}
     judged |= {"clients": [client], "filesystems": [one], "fault": "drive"}
     event = {"kind": "session.judged", "step": "cuts", "judged": True, "control": None, "aim": "a", "shape": "b"}
-    found = cuts.campaign(
+    result = cuts.campaign(
         [{**event, "cut": 1, "failed": True, "findings": {"STALE": 3}}, judged], "cuts", Path("no"), []
     )
-    assert [(row["client"], row["lost"], row["failing"], row["by_drive"]) for row in found["filesystems"]] == [
+    assert [(row["client"], row["lost"], row["failing"], row["by_drive"]) for row in result["filesystems"]] == [
         ("", 0, [], 0),
         ("appends", 5, [1], 1),
     ]
-    assert any("5 lost" in line for line in cuts_sentences.lines({**found, "begun": None}))
-    html = cuts_html._filesystems(found["filesystems"])
+    assert any("5 lost" in line for line in cuts_sentences.lines({**result, "begun": None}))
+    html = cuts_html._filesystems(result["filesystems"])
     assert "<td>5</td>" in html and "<b>" not in html
 
 
@@ -187,9 +194,9 @@ def test_no_flipped_byte_of_a_sessions_files_is_taken_for_what_was_written(run, 
             at = chance.randrange(len(data))
             cut = at if chance.random() < 0.2 else len(data)
             (copy / name).write_bytes((data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :])[:cut])
-            found = cuts.evidence(copy, 0)
-            assert found.picture in (None, whole.picture) and found.proofs in ([], whole.proofs)
-            assert found.volts is None or (found.volts == whole.volts).all()
+            evidence = cuts.evidence(copy, 0)
+            assert evidence.picture in (None, whole.picture) and evidence.proofs in ([], whole.proofs)
+            assert evidence.volts is None or (evidence.volts == whole.volts).all()
         (copy / name).write_bytes(data)
 
 
@@ -198,7 +205,7 @@ def test_a_session_that_is_told_twice_counts_once_and_a_control_session_never():
     events = [{**event, "cut": 1, "failed": True}, {**event, "cut": 1, "failed": False}, {**event, "cut": 2}]
     events += [{**event, "cut": 3, "control": "no-cut", "failed": True}, {**event, "step": "other", "cut": 4}]
     own = cuts.records(events, "cuts")
-    assert [each["cut"] for each in own] == [1, 2, 3] and not own[0]["failed"]
+    assert [session["cut"] for session in own] == [1, 2, 3] and not own[0]["failed"]
     assert cuts.strata(own) == [cuts.Stratum("a", "b", 2, 0, 0, statistics.upper_bound(0, 2), ())]
 
 
@@ -213,21 +220,21 @@ def test_bound_of_a_campaign_with_until_counts_its_looks():
     assert (clean.most, failing.most, failing.cuts) == (0, 1, 189)
     assert clean.bound == pytest.approx(statistics.upper_bound(0, 378), rel=1e-6)
     plain = statistics.upper_bound(1, 189)
-    assert plain < failing.bound < 0.03 and [each.bound for each in cuts.strata(own)][1] == plain
+    assert plain < failing.bound < 0.03 and [stratum.bound for stratum in cuts.strata(own)][1] == plain
 
 
 def test_a_cut_that_missed_its_aim_bounds_nothing_of_it():
     event = {"kind": "session.judged", "step": "cuts", "judged": True, "control": None, "shape": "b"}
     mib = (0.43, 12.0, 63.0)
     events = [{**event, "cut": n, "aim": "bytes:8..64", "unflushed_bytes": round(x * 2**20)} for n, x in enumerate(mib)]
-    for each, planned in zip(events[:2], (9.0, 11.0), strict=True):
-        each["planned_unflushed_bytes"] = round(planned * 2**20)
-    found = cuts.campaign(events, "cuts", Path("nowhere"), [])
-    assert [(each["aim"], each["cuts"]) for each in found["strata"]] == [
+    for judged, planned in zip(events[:2], (9.0, 11.0), strict=True):
+        judged["planned_unflushed_bytes"] = round(planned * 2**20)
+    result = cuts.campaign(events, "cuts", Path("nowhere"), [])
+    assert [(stratum["aim"], stratum["cuts"]) for stratum in result["strata"]] == [
         ("bytes:8..64", 2),
         ("bytes:8..64 (missed)", 1),
     ]
-    of = found["aims"]["bytes:8..64"]
+    of = result["aims"]["bytes:8..64"]
     assert (of["cuts"], of["within"], round(of["least"], 2), of["most"]) == (3, 2, 0.43, 63.0)
     assert of["near"] == 1
 
@@ -254,8 +261,8 @@ def test_what_is_missing_or_damaged_is_said(run, tmp_path):
 def test_a_campaign_without_a_judged_cut_has_a_page(tmp_path):
     made = synthetic_cuts.write(tmp_path, 1)
     events = (made / "events.jsonl").read_text().splitlines()
-    kept = [re.sub(', "line".*', "}", line) for line in events if "session.judged" not in line]
-    (made / "events.jsonl").write_text("\n".join(kept) + "\n")
+    lines = [re.sub(', "line".*', "}", line) for line in events if "session.judged" not in line]
+    (made / "events.jsonl").write_text("\n".join(lines) + "\n")
     assert "No cut was judged: no verdict on the drive." in text_of(page.render([table.load(made)]))
 
 

@@ -34,7 +34,7 @@ def test_an_exact_line_and_its_errors():
     assert line.P0_error_W < 1e-9 and line.e_error_uJ < 1e-9
     rng = np.random.default_rng(1)
     watts = P0 + E * np.array(RATES) + rng.normal(0, 0.01, 11)
-    line = load_line_fit.fit([Point(*each) for each in zip(RATES, watts, strict=True)])
+    line = load_line_fit.fit([Point(*pair) for pair in zip(RATES, watts, strict=True)])
     fitted, cov = np.polyfit(RATES, watts, 1, cov=True)
     assert (line.e_uJ / 1e6, line.P0_W) == (pytest.approx(fitted[0]), pytest.approx(fitted[1]))
     assert (line.e_error_uJ / 1e6, line.P0_error_W) == pytest.approx(2.262 * np.sqrt(np.diag(cov)))
@@ -56,7 +56,7 @@ def test_the_errors_hold_the_truth_as_often_as_they_should():
         line = load_line_fit.fit([Point(r, P0 + E * r + rng.normal(0, 0.02)) for r in RATES])
         held[0] += abs(line.P0_W - P0) <= line.P0_error_W  # Student, 9 degrees of freedom: 95 %
         held[1] += abs(line.e_uJ * 1e-6 - E) <= line.e_error_uJ * 1e-6
-    assert all(370 <= each <= 390 for each in held)
+    assert all(370 <= count <= 390 for count in held)
 
 
 def test_points_that_did_not_reach_their_rate_are_left_out():
@@ -99,15 +99,15 @@ def test_background_work_is_found_as_the_ledger_has_it():
     for t in range(begin, begin + 30 * S, 10 * MS):
         it.drive.advance(t)
     power_W = [it.drive.energy_between(begin + i * S, begin + (i + 1) * S) for i in range(29)]
-    found = quiet.verdict(power_W, 20)
+    verdict = quiet.verdict(power_W, 20)
     work = it.drive.ledger()
-    assert found.reached and found.floor_W == pytest.approx(0.05)
+    assert verdict.reached and verdict.floor_W == pytest.approx(0.05)
     asleep_s = (int(it.drive.m[nand.S_ACTIVE_UNTIL]) - begin) / S + 2.001  # and two seconds until slumber
-    assert 0 <= found.after_s - asleep_s <= 1
+    assert 0 <= verdict.after_s - asleep_s <= 1
     spent = ("controller", "read", "program", "erase", "transfer")
-    above_J = sum(work[f"energy_{each}_J"] - first[f"energy_{each}_J"] for each in spent)
+    above_J = sum(work[f"energy_{name}_J"] - first[f"energy_{name}_J"] for name in spent)
     above_J += (SATA_TLC.P_idle_mW / 1000 - 0.05) * asleep_s
-    assert found.above_J == pytest.approx(above_J, rel=0.01)
+    assert verdict.above_J == pytest.approx(above_J, rel=0.01)
     wrote = {key: work[key] - first[key] for key in work if key.startswith("nand_") and key.endswith("_bytes")}
     assert nand_bytes() - counted == wrote["nand_write_bytes"] == wrote["nand_idle_gc_bytes"] > 1e6
 
@@ -141,19 +141,19 @@ BENCH = average_power_formula.Measured(6000.0, 3000.0, 800e9, 0.04, 90.0, 120.0,
 
 
 def test_average_power_is_the_closed_form_term_by_term():
-    found = average_power_formula.average(BENCH, 40e9, "a heavy user")
+    average = average_power_formula.average(BENCH, 40e9, "a heavy user")
     period_s = 20 * 86_400.0
     joules = 6000 + (90 + 0.04 * 120) + 500 * 0.02 + 0.04 * (period_s - 3000 - 120)
-    assert found.period_s == period_s and found.power_W == pytest.approx(joules / period_s)
-    assert found.energy_Wh_per_day == pytest.approx(joules / 3600 / 20)
-    assert sum(term.energy_J for term in found.terms) == pytest.approx(joules)
-    assert sum(term.share for term in found.terms) == pytest.approx(1)
-    lines = found.lines()
+    assert average.period_s == period_s and average.power_W == pytest.approx(joules / period_s)
+    assert average.energy_Wh_per_day == pytest.approx(joules / 3600 / 20)
+    assert sum(term.energy_J for term in average.terms) == pytest.approx(joules)
+    assert sum(term.share for term in average.terms) == pytest.approx(1)
+    lines = average.lines()
     assert (
         lines[0].startswith("average power 43.46 mW (error not known), 1.043 Wh a day") and "over 20 days" in lines[0]
     )
     assert [line for line in lines if line.startswith("assumed: a heavy user writes 40.0 GB a day")]
-    assert len(lines) == 1 + 4 + len(found.assumptions)
+    assert len(lines) == 1 + 4 + len(average.assumptions)
     # without downtime it is the benchmark's own power
     busy = average_power_formula.Measured(6000.0, 3000.0, 800e9, 0.04)
     assert average_power_formula.average(busy, 800e9 * 86_400 / 3000).power_W == pytest.approx(2.0)
@@ -161,7 +161,7 @@ def test_average_power_is_the_closed_form_term_by_term():
 
 def test_the_error_of_average_power_is_that_of_simulated_terms():
     errors = {"bench_J": 60.0, "idle_W": 0.002, "background_above_J": 5.0}
-    found = average_power_formula.average(BENCH, 40e9, errors=errors)
+    average = average_power_formula.average(BENCH, 40e9, errors=errors)
     rng = np.random.default_rng(3)
     drawn = [
         average_power_formula.average(
@@ -169,13 +169,13 @@ def test_the_error_of_average_power_is_that_of_simulated_terms():
         ).power_W
         for _ in range(4000)
     ]
-    assert found.power_error_W == pytest.approx(2 * np.std(drawn), rel=0.05)
+    assert average.power_error_W == pytest.approx(2 * np.std(drawn), rel=0.05)
     assert average_power_formula.average(BENCH, 40e9, errors={"bench_J": 1.0}).power_error_W is None
 
 
 def rest_row(above_J, error_J, nand_bytes):
-    found = {"kind": "quiet", "reached": True, "above_J": above_J, "above_error_J": error_J}
-    return SimpleNamespace(state="done", result=found | {"nand_written_bytes": nand_bytes})
+    event = {"kind": "quiet", "reached": True, "above_J": above_J, "above_error_J": error_J}
+    return SimpleNamespace(state="done", result=event | {"nand_written_bytes": nand_bytes})
 
 
 def test_energy_of_a_rest_is_work_beyond_staying_awake():
@@ -197,8 +197,8 @@ def test_energy_of_a_rest_is_work_beyond_staying_awake():
 
 
 def test_no_downtime_is_no_average():
-    found = average_power_formula.average(BENCH, 800e9 * 86_400 / 3000)
-    assert found.power_W is None and "no downtime is left" in found.lines()[0]
+    average = average_power_formula.average(BENCH, 800e9 * 86_400 / 3000)
+    assert average.power_W is None and "no downtime is left" in average.lines()[0]
     for bad in (0, -1):
         with pytest.raises(ValueError):
             average_power_formula.average(BENCH, bad)
@@ -322,7 +322,7 @@ def test_terms_may_be_of_another_run_of_the_same_drive(tmp_path):
         averaged(tmp_path, name, rested, serial)
         for name, rested, serial in (("a", False, "X"), ("b", True, "X"), ("c", True, "Y"))
     )
-    found = average_power_terms.of(bench, ["bench"], None, [bench, rest, other])
-    assert found.measured.idle_W == pytest.approx(0.05, rel=0.02) and found.source.endswith("rest of run b")
+    terms = average_power_terms.of(bench, ["bench"], None, [bench, rest, other])
+    assert terms.measured.idle_W == pytest.approx(0.05, rel=0.02) and terms.source.endswith("rest of run b")
     assert "no other run of this drive" in average_power_terms.of(bench, ["bench"], None, [bench, other]).why
     assert "no other run of this drive" in page.render([bench])

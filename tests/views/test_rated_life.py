@@ -113,35 +113,35 @@ def run_of(tmp_path, wafs, counted=True):
 
 def test_a_run_says_waf_tbw_and_dwpd(tmp_path):
     wafs = [1.2, 1.9, 2.6, 2.52, 2.48, 2.5, 2.55, 2.45]
-    found = table.load(run_of(tmp_path, wafs))
-    found.data.header["drive"] |= {"rated_pe_cycles": 1000, "rated_write_bytes": 3 * 10**12, "rated_years": 5}
-    life = life_figures.of(found, "rounds/write")
+    table_ = table.load(run_of(tmp_path, wafs))
+    table_.data.header["drive"] |= {"rated_pe_cycles": 1000, "rated_write_bytes": 3 * 10**12, "rated_years": 5}
+    life = life_figures.of(table_, "rounds/write")
     assert life.rounds == (4, 5, 6, 7, 8) and life.steady
     assert life.waf == pytest.approx(2.5, rel=1e-3)
     scatter = 2.776 * np.std(wafs[3:], ddof=1) / math.sqrt(5)
-    counters = [row.windows["all"]["wa_error"] for row in found.of("rounds/write")[-5:]]
+    counters = [row.windows["all"]["wa_error"] for row in table_.of("rounds/write")[-5:]]
     assert life.waf_error == pytest.approx(scatter + np.mean(counters) / 5, rel=0.01)
-    raw, capacity = found.data.header["drive"]["raw_nand_bytes"], found.data.header["drive"]["capacity_bytes"]
+    raw, capacity = table_.data.header["drive"]["raw_nand_bytes"], table_.data.header["drive"]["capacity_bytes"]
     assert life.tbw_bytes == pytest.approx(raw * 1000 / life.waf)
     assert life.tbw_low_bytes < life.tbw_bytes < life.tbw_high_bytes
     assert life.dwpd == pytest.approx(life.tbw_bytes / (capacity * 365 * 5))
     assert life.of_rating_percent == pytest.approx(100 * life.tbw_bytes / 3e12)
     assert life.rated_dwpd == pytest.approx(endurance.dwpd_of_tbw(3, capacity, 5))
     assert any("WLE = 1" in words for words in life.assumed)
-    html = page.render([found])
+    html = page.render([table_])
     for words in ("TBW = raw NAND × P/E cycles × WLE / WAF", "AnandTech 7947", "95 %", "rounds 4 to 8"):
         assert words in html
-    assert any("Share of the rating" in line for line in screen.of_plan(found))
-    said = json_documents.figures(json.loads(json.dumps(documents.of_table(found))))
-    assert said["life"][0]["waf"] == life.waf
+    assert any("Share of the rating" in line for line in screen.of_plan(table_))
+    document = json_documents.figures(json.loads(json.dumps(documents.of_table(table_))))
+    assert document["life"][0]["waf"] == life.waf
 
 
 def test_what_is_not_known_says_why(tmp_path):
-    found = table.load(run_of(tmp_path, [2.0] * 8, counted=False))
-    life = life_figures.of(found, "rounds/write")
+    table_ = table.load(run_of(tmp_path, [2.0] * 8, counted=False))
+    life = life_figures.of(table_, "rounds/write")
     assert life.waf is None and "write amplification" in life.unknown[0]
-    assert page.html_of("life")(Context([found], [""], {"view": "life", "of": "rounds/write"}))
-    rows = [row for row in found.rows if row.round]
+    assert page.html_of("life")(Context([table_], [""], {"view": "life", "of": "rounds/write"}))
+    rows = [row for row in table_.rows if row.round]
     for row in rows:
         row.windows["all"] |= {"wa": 2.0, "wa_error": 0.01}
     bare = life_figures.life(rows[-5:], True, {"capacity_bytes": GB}, {})

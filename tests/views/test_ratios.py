@@ -124,7 +124,7 @@ def constant(node: ast.AST) -> bool:
 def quotients() -> set[str]:
     """Each function of reading, views, report and verdicts that divides by what is no constant, or fits a line by
     itself."""
-    found = set()
+    functions = set()
     places = ("reading/*.py", "report/*.py", "views/**/*.py", "publish/verdicts/*.py", "meter/sync.py")
     for path in [path for place in places for path in ROOM.glob(place)]:
         for function in ast.walk(ast.parse(path.read_text())):
@@ -134,8 +134,8 @@ def quotients() -> set[str]:
                 divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not constant(node.right)
                 fits = isinstance(node, ast.Attribute) and node.attr in ("polyfit", "true_divide", "divide")
                 if divides or fits:
-                    found.add(f"{path.relative_to(ROOM).with_suffix('')}.{function.name}")
-    return found
+                    functions.add(f"{path.relative_to(ROOM).with_suffix('')}.{function.name}")
+    return functions
 
 
 def test_every_quotient_has_its_place():
@@ -151,7 +151,7 @@ WHOLE = {f"uncertain.{name}" for name in CORE}
 
 def makers() -> set[str]:
     """Each function, anywhere, that makes a ratio, a difference or a line of uncertain.py."""
-    found = set()
+    functions = set()
     for path in ROOM.rglob("*.py"):
         tree = ast.parse(path.read_text())
         froms = [
@@ -164,8 +164,8 @@ def makers() -> set[str]:
             if isinstance(function, ast.FunctionDef) and path.name != "uncertain.py":
                 calls = [ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)]
                 if any(call in ours or call in WHOLE for call in calls):
-                    found.add(f"{path.relative_to(ROOM).with_suffix('')}.{function.name}")
-    return found
+                    functions.add(f"{path.relative_to(ROOM).with_suffix('')}.{function.name}")
+    return functions
 
 
 # ---- each maker, fed with noise of equal means: (value, error) or null, and the truth
@@ -181,11 +181,11 @@ def of_rest(rng):
     rows = []
     for nand in (0, 10**8):
         above = drawn(rng, 1.0, 0.1)
-        found = {"kind": "quiet", "reached": True, "above_J": above.value, "above_error_J": above.error}
-        rows.append(type("Row", (), {"state": "done", "result": found | {"nand_written_bytes": nand}}))
+        result = {"kind": "quiet", "reached": True, "above_J": above.value, "above_error_J": above.error}
+        rows.append(type("Row", (), {"state": "done", "result": result | {"nand_written_bytes": nand}}))
     rest.per_GB(rows, 512_000)
-    found = rows[1].result
-    return Uncertain(found["J_per_GB"], found["J_per_GB_error"], None if found["J_per_GB"] else "x"), 0.0
+    result = rows[1].result
+    return Uncertain(result["J_per_GB"], result["J_per_GB_error"], None if result["J_per_GB"] else "x"), 0.0
 
 
 def of_break_even(rng):
@@ -193,15 +193,15 @@ def of_break_even(rng):
     low, high = (drawn(rng, 0.5, 0.05) for _ in range(2))
     stays = [{"mean_W": one.value, "uncertainty_W": one.error} for one in (low, high)]
     slept = {"wake_J": 0.02, "entry_ms": 10.0, "exit_ms": 5.0}
-    found = power_states_figures.break_even(stays[0], slept, stays[1])
-    return Uncertain(found["break_even_s"], found["break_even_error_s"]), math.inf
+    break_even = power_states_figures.break_even(stays[0], slept, stays[1])
+    return Uncertain(break_even["break_even_s"], break_even["break_even_error_s"]), math.inf
 
 
 def of_recovery_rate(rng):
     """Rests of any length after which as much came back: no rate, no energy of folding."""
     rests = [cache_recovery.Rest(t, float(rng.normal(1e9, 1e8)), 1.0 * t, 0.01) for t in (1, 2, 3, 5, 8, 13)]
-    found = cache_recovery.of([*rests, cache_recovery.Rest(60, 4e9, 60.0, 0.01)])
-    return Uncertain(found.rate_Bps, found.rate_error_Bps), 0.0
+    recovery = cache_recovery.of([*rests, cache_recovery.Rest(60, 4e9, 60.0, 0.01)])
+    return Uncertain(recovery.rate_Bps, recovery.rate_error_Bps), 0.0
 
 
 def of_folding_energy(rng):
@@ -209,15 +209,15 @@ def of_folding_energy(rng):
     noise = lambda t: float(rng.normal(1.0 * t, 0.05))
     rests = [cache_recovery.Rest(t, 0.5e9 * t, noise(t), 0.1) for t in (1, 2, 3, 4, 5, 6)]
     more = [cache_recovery.Rest(t, 4e9, noise(t), 0.1) for t in (60, 80)]
-    found = cache_recovery.of([*rests, *more])
-    return Uncertain(found.energy_J_per_GB, found.energy_error_J_per_GB), 0.0
+    recovery = cache_recovery.of([*rests, *more])
+    return Uncertain(recovery.energy_J_per_GB, recovery.energy_error_J_per_GB), 0.0
 
 
 def of_load_line(rng):
     """Power that no I/O changes."""
     points = [load_line_fit.Point(rate, float(rng.normal(2.0, 0.05))) for rate in (0, 100, 500, 1000, 2000, 5000)]
-    found = load_line_fit.fit(points)
-    return Uncertain(found.e_uJ, found.e_error_uJ), 0.0
+    line = load_line_fit.fit(points)
+    return Uncertain(line.e_uJ, line.e_error_uJ), 0.0
 
 
 def of_average_power(rng):
@@ -225,8 +225,8 @@ def of_average_power(rng):
     bench, idle = drawn(rng, 1.0, 0.1), drawn(rng, 1.0, 0.1)
     measured = average_power_formula.Measured(1000 * bench.value, 1000.0, 1e9, idle.value)
     errors = {"bench_J": 1000 * bench.error, "idle_W": idle.error}
-    found = average_power_formula.average(measured, 1e9, errors=errors)
-    return Uncertain(found.power_W, found.power_error_W), 1.0
+    average = average_power_formula.average(measured, 1e9, errors=errors)
+    return Uncertain(average.power_W, average.power_error_W), 1.0
 
 
 class Row:
@@ -268,8 +268,8 @@ def of_energy_after(rng):
 def of_compared_groups(rng):
     """Two groups of runs of one drive."""
     a, b = ([drawn(rng, n=8) for _ in range(3)] for _ in range(2))
-    found = comparison.compared("iops_mean", a, b, 0.95)
-    return Uncertain(found.percent, found.percent_error), 0.0
+    difference = comparison.compared("iops_mean", a, b, 0.95)
+    return Uncertain(difference.percent, difference.percent_error), 0.0
 
 
 def of_quotient(maker, arguments, truth=1.0):
@@ -307,10 +307,10 @@ def test_every_maker_is_fed():
 def test_a_maker_fed_with_noise_of_equal_means(name):
     rng, right = np.random.default_rng(sum(map(ord, name))), 0
     for _ in range(DRAWS):
-        found, truth = MAKERS[name](rng)
-        if found.value is not None:
-            assert found.error is not None
-        right += found.value is None or abs(found.value - truth) <= found.error
+        value, truth = MAKERS[name](rng)
+        if value.value is not None:
+            assert value.error is not None
+        right += value.value is None or abs(value.value - truth) <= value.error
     assert right / DRAWS >= 0.95
 
 

@@ -70,14 +70,14 @@ def run(tmp_path_factory):
 @pytest.mark.parametrize(("busy", "limited"), [([99.0, 96.0], True), ([90.0, 60.0], False)])
 def test_the_speed_of_a_host_that_was_busy_is_no_plateau_of_the_drive(tmp_path, busy, limited):
     """Seen on a starved host: false plateaus, without a word."""
-    found = made(tmp_path, busy)
-    first, again = found.rows
+    table_ = made(tmp_path, busy)
+    first, again = table_.rows
     assert (first.result["cache_bytes"] is None) == limited and again.result["cache_bytes"]
     if limited:
         why = "host-limited: all CPUs of the host were 98 % busy"
         assert first.result["cache_why"] == first.result["host_limited"] == why and first.result["plateaus"] == []
-        assert f"no end of a cache: {why}" in page.render([found])
-        assert documents.of_table(found)["rows"][0]["found"]["cache_why"] == why
+        assert f"no end of a cache: {why}" in page.render([table_])
+        assert documents.of_table(table_)["rows"][0]["found"]["cache_why"] == why
 
 
 def test_plateaus_and_rests_of_a_dilated_drive_are_in_its_own_time(run, tmp_path):
@@ -86,11 +86,11 @@ def test_plateaus_and_rests_of_a_dilated_drive_are_in_its_own_time(run, tmp_path
     for one, other in zip(run.rows, twice.rows, strict=True):
         assert other.result["cache_bytes"] == pytest.approx(one.result["cache_bytes"])
         for key, factor in (("to_s", 0.5), ("bw_mean_MBps", 2), ("power_mean_W", 1), ("energy_J", 0.5)):
-            of = ([each[key] for each in row.result["plateaus"]] for row in (other, one))
+            of = ([plateau[key] for plateau in row.result["plateaus"]] for row in (other, one))
             assert next(of) == pytest.approx([factor * value for value in next(of)]), key
         curves = (np.array(row.result["curve_GB_MBps"]) for row in (other, one))
         assert next(curves) == pytest.approx(next(curves) * [1, 2], rel=1e-4)
-    (one, other) = (each.rows[1].result for each in (run, twice))
+    (one, other) = (table_.rows[1].result for table_ in (run, twice))
     assert other["rest_s"] == pytest.approx(one["rest_s"] / 2) and other["rest_J"] == pytest.approx(one["rest_J"] / 2)
 
 
@@ -110,9 +110,9 @@ def test_readings_that_cover_less_than_half_of_a_plateau_say_nothing_of_it(until
         {"reason": "timer", "t_start_ns": at * S, "t_end_ns": at * S, "t_ns": at * S, "counters": {}}
         for at in (0, until)
     ]
-    found, why = filling._amplified([0, 100 * S], 1e9, False, False, at_ns, done, polls)
+    amplified, why = filling._amplified([0, 100 * S], 1e9, False, False, at_ns, done, polls)
     note = f"2 SMART readings in it, with {until} % of the writes between"
-    assert (why == note) is not covered and (found is None or covered)
+    assert (why == note) is not covered and (amplified is None or covered)
 
 
 def test_the_page_has_each_plateau_with_its_energy(run):

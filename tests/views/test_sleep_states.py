@@ -74,9 +74,9 @@ def test_power_state_and_transitions_of_an_nvme_drive_are_set_and_put_back(nvme,
 
 def test_what_a_drive_says_of_its_states_is_what_run_json_has(nvme):
     (nvme.folder / "id-ctrl").write_bytes(identify.controller(device(NVME_TLC), 1))
-    said, put = features.power_states("/dev/nvme0"), rated_power.described(NVME_TLC)
-    assert [state["max_W"] for state in said] == pytest.approx([state["max_W"] for state in put], abs=0.01)
-    assert [state | {"max_W": 0} for state in said] == [state | {"max_W": 0} for state in put]
+    reported, put = features.power_states("/dev/nvme0"), rated_power.described(NVME_TLC)
+    assert [state["max_W"] for state in reported] == pytest.approx([state["max_W"] for state in put], abs=0.01)
+    assert [state | {"max_W": 0} for state in reported] == [state | {"max_W": 0} for state in put]
     nvme.put("nvme", "exit 1")
     assert features.power_states("/dev/nvme0") == []
 
@@ -222,9 +222,9 @@ def slept(runs) -> Table:
 
 def test_every_cell_of_the_page_is_the_number_put_in(tmp_path, monkeypatch):
     w = made(tmp_path, monkeypatch)
-    found = table.load(w.end())
-    show = next(show for show in found.plan.shows if show["view"] == "power-states")
-    html = power_states_html.power_states(Context([found], ["run"], show))
+    table_ = table.load(w.end())
+    show = next(show for show in table_.plan.shows if show["view"] == "power-states")
+    html = power_states_html.power_states(Context([table_], ["run"], show))
     (panel,) = page_reader.panels(html)
     head, *lines = panel.tables[0]
     assert [line[0] for line in lines] == ["PS0", "PS1", "PS2", "PS3", "PS4"]
@@ -253,24 +253,24 @@ def test_every_cell_of_the_page_is_the_number_put_in(tmp_path, monkeypatch):
 
 
 def test_without_power_the_latencies_stay_and_the_rest_has_its_reason(tmp_path, monkeypatch):
-    found = table.load(made(tmp_path, monkeypatch).end(power=False))
-    stays = [row.result for row in found.of("states/stay")]
+    table_ = table.load(made(tmp_path, monkeypatch).end(power=False))
+    stays = [row.result for row in table_.of("states/stay")]
     assert all(stay["mean_W"] is None and stay["why"] == rails.NO_POWER for stay in stays)
     assert stays[4]["first_io_ms"] == pytest.approx(401, rel=0.02) and stays[4]["wake_J"] is None
 
 
 def test_entering_is_known_to_the_error_of_the_clock(tmp_path, monkeypatch):
     """Read 40 ms late, the times are known to 20 ms and a sample; 150 ms from the command until the power falls."""
-    found = table.load(made(tmp_path, monkeypatch).end(read_late_s=0.04))
-    for stay in [row.result for row in found.of("states/stay")][3:]:
+    table_ = table.load(made(tmp_path, monkeypatch).end(read_late_s=0.04))
+    for stay in [row.result for row in table_.of("states/stay")][3:]:
         assert stay["time_error_ms"] == pytest.approx(20 + 1000 * SAMPLE_S, abs=2)
         assert stay["entry_ms"] == pytest.approx(150, abs=stay["time_error_ms"] + 1000 * SAMPLE_S)
         assert stay["wake_error_J"] > 0 and stay["mean_W"] is not None
 
 
 def test_entering_that_the_clock_does_not_tell_is_null_with_its_reason(tmp_path, monkeypatch):
-    found = table.load(made(tmp_path, monkeypatch).end(read_late_s=0.4))
-    for stay in [row.result for row in found.of("states/stay")][3:]:
+    table_ = table.load(made(tmp_path, monkeypatch).end(read_late_s=0.4))
+    for stay in [row.result for row in table_.of("states/stay")][3:]:
         assert stay["entry_ms"] is stay["enter_J"] is stay["wake_J"] is stay["break_even_s"] is None
         assert stay["why"].startswith(UNTIMED) and stay["first_io_ms"] is not None
 

@@ -30,7 +30,7 @@ def warmed(preset, idle_W, busy_W, every_s=2, phases=PHASES, speed=500.0):
             if len(watts) % (every_s * n) == 0:
                 at_s.append(len(watts) * STEP_S)
                 celsius.append(round(state["temperature_C"]))
-    by_second = [np.array(each).reshape(-1, n).mean(axis=1) for each in (watts, speeds)]
+    by_second = [np.array(series).reshape(-1, n).mean(axis=1) for series in (watts, speeds)]
     return np.array(at_s), np.array(celsius), *by_second
 
 
@@ -52,11 +52,11 @@ def test_the_throttle_threshold_is_the_models():
     for K_per_W, threshold_C in ((10.0, model.WARNING_C), (5.0, None)):
         at_s, celsius, _, speeds = warmed(replace(NVME_TLC, K_per_W=K_per_W), 1.25, 7.0)
         under = (at_s >= begin) & (at_s <= end)
-        found = thermal_fit.throttled(speeds[begin:end], at_s[under] - begin, celsius[under])
+        throttled = thermal_fit.throttled(speeds[begin:end], at_s[under] - begin, celsius[under])
         if threshold_C:
-            assert found.celsius == pytest.approx(threshold_C, abs=1) and found.share == pytest.approx(0.6)
+            assert throttled.celsius == pytest.approx(threshold_C, abs=1) and throttled.share == pytest.approx(0.6)
         else:
-            assert found.celsius is None and "no fall of the speed" in found.why
+            assert throttled.celsius is None and "no fall of the speed" in throttled.why
 
 
 def test_the_end_of_a_cache_is_no_throttling():
@@ -128,9 +128,9 @@ def heated(runs, speeds=(1000,) * 60, busy=50.0):
 
 def test_the_page_has_the_body_of_the_run(tmp_path):
     run = heated(tmp_path)
-    found = next(row.result for row in run.rows if row.act.path == "load")
-    assert found["K_per_W"] == pytest.approx(5, rel=0.05) and found["tau_s"] == pytest.approx(20, rel=0.08)
-    assert found["warning_temp_min"] == 0 and found["throttled"]["celsius"] is None
+    result = next(row.result for row in run.rows if row.act.path == "load")
+    assert result["K_per_W"] == pytest.approx(5, rel=0.05) and result["tau_s"] == pytest.approx(20, rel=0.08)
+    assert result["warning_temp_min"] == 0 and result["throttled"]["celsius"] is None
     html = page.render([run])
     assert "K/W ±" in html and "time constant" in html and "no throttling seen" in html
     bare = Writer(tmp_path, PLAN, name="bare")
@@ -142,6 +142,6 @@ def test_the_page_has_the_body_of_the_run(tmp_path):
 @pytest.mark.parametrize(("busy", "throttled"), [(50.0, True), (100.0, False)])
 def test_a_fall_of_the_speed_on_a_busy_host_is_no_throttling(tmp_path, busy, throttled):
     run = heated(tmp_path, [1000] * 50 + [400] * 10, busy)
-    found = next(row.result for row in run.rows if row.act.path == "load")["throttled"]
-    assert (found["celsius"] is not None) is throttled
-    assert throttled or found["why"].startswith("host-limited: ")
+    throttling = next(row.result for row in run.rows if row.act.path == "load")["throttled"]
+    assert (throttling["celsius"] is not None) is throttled
+    assert throttled or throttling["why"].startswith("host-limited: ")
