@@ -139,10 +139,10 @@ def test_a_window_that_makes_no_sense_is_refused(text):
 
 def test_clat_percentiles_are_of_the_windows_own_io(tmp_path):
     """lat is not clat: fio's histogram log is of clat, so percentiles of lat are not known here."""
-    found = table.in_full(synthetic_run.write(tmp_path, [2000] * 20, zoom_s=10, power=False))
-    slow = found.data.hist.copy()
+    course = table.in_full(synthetic_run.write(tmp_path, [2000] * 20, zoom_s=10, power=False))
+    slow = course.data.hist.copy()
     slow[slow[:, 0] < 10, 1] += 64  # twice the latency before the zoom
-    f = changed(found, hist=slow)
+    f = changed(course, hist=slow)
     assert f["clat_p99_us"] == pytest.approx(800, rel=0.01)
     assert f["windows"]["fresh"] is None and f["windows"]["all"]["clat_p99_us"] == pytest.approx(1600, rel=0.01)
     assert f["lat_p99_us"] is None and any("lat_p99_us" in n and "no histogram of lat" in n for n in f["notes"])
@@ -162,15 +162,15 @@ def test_lat_percentiles_are_of_the_documents_nearest_the_edges(tmp_path):
         utc_ms = (t_ns - synthetic_run.T_RUN_NS + synthetic_run.UTC_RUN_NS) // 10**6
         lines.append(json.dumps({"t_ns": t_ns, "timestamp_ms": utc_ms, "jobs": [job]}, separators=(",", ":")))
     (run / "fio" / "load" / "out.json").write_text("\n".join(lines) + "\n")
-    found = table.in_full(run, more=[("early", 0, 10)])
-    data, f, _ = found
+    course = table.in_full(run, more=[("early", 0, 10)])
+    data, f, _ = course
     assert f["lat_p50_us"] == f["lat_p99_us"] == pytest.approx(1600, rel=0.01)
     assert f["windows"]["early"]["lat_p99_us"] == pytest.approx(800, rel=0.01)
     assert f["windows"]["all"]["lat_p50_us"] == pytest.approx(800, rel=0.01)
     assert f["clat_p99_us"] == pytest.approx(800, rel=0.01)  # of fio's own log
-    kept = data.lat_t_s < 15
-    fewer = {"lat_t_s": data.lat_t_s[kept], "lat_hist": data.lat_hist[data.lat_hist[:, 0] < kept.sum()]}
-    assert changed(found, **fewer)["lat_p99_us"] is None
+    chosen = data.lat_t_s < 15
+    fewer = {"lat_t_s": data.lat_t_s[chosen], "lat_hist": data.lat_hist[data.lat_hist[:, 0] < chosen.sum()]}
+    assert changed(course, **fewer)["lat_p99_us"] is None
 
 
 def test_a_percentile_needs_ten_values_beyond_it(tmp_path):
@@ -182,44 +182,44 @@ def test_a_percentile_needs_ten_values_beyond_it(tmp_path):
 
 
 def test_energy_above_idle_needs_to_be_above_it(tmp_path):
-    found = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12))
-    near_W = found.figures["power_mean_W"]
-    f = changed(found, idle_mean_W=near_W, idle_uncertainty_W=0.01)
+    course = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12))
+    near_W = course.figures["power_mean_W"]
+    f = changed(course, idle_mean_W=near_W, idle_uncertainty_W=0.01)
     assert f["energy_uJ_per_io_above_idle"] is None and any("above_idle" in note for note in f["notes"])
-    f = changed(found, idle_mean_W=0.2, idle_uncertainty_W=0.01)
+    f = changed(course, idle_mean_W=0.2, idle_uncertainty_W=0.01)
     assert 0 < f["errors"]["energy_uJ_per_io_above_idle"] < f["energy_uJ_per_io_above_idle"]
 
 
 def test_energy_above_idle(tmp_path):
-    found = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12))
-    f = changed(found, idle_mean_W=1.0)
+    course = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12))
+    f = changed(course, idle_mean_W=1.0)
     assert f["energy_uJ_per_io_above_idle"] == pytest.approx(1e6 * 1.5 / statistics.mean(WINDOW), rel=1e-4)
 
 
-def spare(found, raw, tested, assumed=False, capacity=10**12):
+def spare(course, raw, tested, assumed=False, capacity=10**12):
     """The figures of a run of that drive."""
     drive = {"capacity_bytes": capacity, "raw_nand_bytes": raw, "raw_nand_assumed": assumed}
-    return changed(found, tested_bytes=tested, drive=drive) | {"op_percent": None}
+    return changed(course, tested_bytes=tested, drive=drive) | {"op_percent": None}
 
 
 def test_over_provisioning_by_both_definitions_and_what_theory_says_of_it(tmp_path):
-    found = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12, power=False))
-    f = spare(found, 1.3 * 10**12, 10**12)
+    course = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12, power=False))
+    f = spare(course, 1.3 * 10**12, 10**12)
     assert (f["op_raw_percent"], f["op_user_percent"]) == (pytest.approx(100 * 0.3 / 1.3), 0)
     assert f["alpha"] == 1.3 and f["wa_closed_form"] == pytest.approx(2.364, abs=5e-4)  # arXiv 1110.4245: 2.36
-    f = spare(found, 10**12, 750 * 10**9)
+    f = spare(course, 10**12, 750 * 10**9)
     assert (f["op_raw_percent"], f["op_user_percent"], f["alpha"]) == (25, 25, pytest.approx(4 / 3))
-    unknown = spare(found, None, 800 * 10**9)
+    unknown = spare(course, None, 800 * 10**9)
     assert unknown["op_user_percent"] == pytest.approx(20) and unknown["alpha"] is unknown["wa_closed_form"] is None
     assert any("the raw NAND is not known" in note for note in unknown["notes"])
-    assert spare(found, 10**12, 10**12)["wa_closed_form"] is None, "nothing is left unwritten"
+    assert spare(course, 10**12, 10**12)["wa_closed_form"] is None, "nothing is left unwritten"
 
 
 def test_what_follows_from_an_assumed_raw_nand_is_called_assumed(tmp_path):
-    found = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12, power=False))
-    f = spare(found, 1 << 40, 750 * 10**9, assumed=True)
+    course = table.in_full(synthetic_run.write(tmp_path, IOPS, zoom_s=12, power=False))
+    f = spare(course, 1 << 40, 750 * 10**9, assumed=True)
     assert f["raw_nand_assumed"] is True and any("raw NAND assumed: 1024 GiB" in note for note in f["notes"])
-    known = spare(found, 1 << 40, 10**12)
+    known = spare(course, 1 << 40, 10**12)
     (first, second) = over_op.rows([f, known])
     assert first[0] == "9.1 %" and second[0] == "31.8 % (assumed)" and second[2] == "1.466 (assumed)"
     assert second[6].endswith(" (assumed)") and second[1] == "25.0 %"

@@ -28,23 +28,23 @@ def test_a_plans_figures_seconds_and_marks(tmp_path):
     run = synthetic_plan.steps(tmp_path)
     annotations.add(run, "fan off", 2.5)
     run_command(run, "--csv", tmp_path / "csv", "--out", tmp_path / "p.html", "--quiet")
-    found, of = read(tmp_path / "csv", "steps"), table.load(run)
+    lines, of = read(tmp_path / "csv", "steps"), table.load(run)
     for row in of.rows:
         for name, figures in row.windows.items():
-            (line,) = [each for each in found if (each["step"], each["window"]) == (row.act.path, name)]
+            (line,) = [line_ for line_ in lines if (line_["step"], line_["window"]) == (row.act.path, name)]
             for key in ("iops_mean", "energy_J", "power_mean_W"):
                 want = (figures or {}).get(key)
                 assert float(line[key] or "nan") == want if want is not None else not line[key]
             assert float(line["window_t1_s"]) == figures["t1_s"] and line["state"] == row.state
     seconds = read(tmp_path / "csv", "seconds")
-    kept = {row.act.path: row.data for row in of.rows if row.data is not None and len(row.data.iops)}
-    assert {each["step"] for each in seconds} == set(kept) >= {"clean", "after"}
-    for path, data in kept.items():
-        mine = [each for each in seconds if each["step"] == path]
-        assert [float(each["t_s"]) for each in mine] == list(range(len(data.iops)))
-        assert [float(each["power_mean_W"]) for each in mine] == data.power_mean_W.tolist()
-    assert ("2.5", "fan off") in [(each["t_s"], each["words"]) for each in read(tmp_path / "csv", "marks")]
-    assert [row["step"] for row in found if row["window"] == ""] == [r.act.path for r in of.rows if not r.windows]
+    by_path = {row.act.path: row.data for row in of.rows if row.data is not None and len(row.data.iops)}
+    assert {line["step"] for line in seconds} == set(by_path) >= {"clean", "after"}
+    for path, data in by_path.items():
+        mine = [line for line in seconds if line["step"] == path]
+        assert [float(line["t_s"]) for line in mine] == list(range(len(data.iops)))
+        assert [float(line["power_mean_W"]) for line in mine] == data.power_mean_W.tolist()
+    assert ("2.5", "fan off") in [(mark["t_s"], mark["words"]) for mark in read(tmp_path / "csv", "marks")]
+    assert [row["step"] for row in lines if row["window"] == ""] == [r.act.path for r in of.rows if not r.windows]
 
 
 def test_rounds_and_points_are_told_apart_and_two_runs_have_files_of_their_own(tmp_path):
@@ -87,11 +87,11 @@ def test_steps_have_the_columns_that_any_of_them_has(tmp_path):
     of = table.load(synthetic_plan.steps(tmp_path))
     first, second = [row.data for row in of.rows if row.data is not None and len(row.data.iops)][:2]
     second.hist_of, second.rails = "lat", [replace(second.rails[0], name=name) for name in ("5V", "12V")]
-    columns, rows = next(each[1:] for each in csv_files.plan_tables(of) if each[0] == "seconds")
-    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    columns, rows = next(table_[1:] for table_ in csv_files.plan_tables(of) if table_[0] == "seconds")
+    lines = [dict(zip(columns, row, strict=True)) for row in rows]
     assert {"clat_p99_us", "lat_p99_us", "power_mean_W 12V"} <= {*columns}
-    assert np.isnan(found[0]["power_mean_W 12V"]) and np.isnan(found[0]["lat_p99_us"])
-    watts = [row["power_mean_W 12V"] for row in found[len(first.iops) :]]
+    assert np.isnan(lines[0]["power_mean_W 12V"]) and np.isnan(lines[0]["lat_p99_us"])
+    watts = [row["power_mean_W 12V"] for row in lines[len(first.iops) :]]
     assert watts[: len(second.iops)] == second.rails[0].power_mean_W.tolist()
 
 

@@ -33,17 +33,17 @@ def reported(tmp_path, *words) -> str:
 @pytest.mark.parametrize("name", ["consistency", "steps", "grid"])
 def test_each_run_has_rows_and_figures_of_the_whole_run(folders, name, tmp_path, capsys):
     reported(tmp_path, *folders[name], "--json")
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [each["run"] for each in found] == [folder.name for folder in folders[name]]
-    for each in found:
-        load = each["whole_run"]["load"]
-        assert load.partition(" ")[0] in {row["path"] for row in each["rows"]}
-        assert each["whole_run"]["iops_all_mean"] > 0 and each["whole_run"]["closure_percent"] < 0.01
+    documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [document["run"] for document in documents] == [folder.name for folder in folders[name]]
+    for document in documents:
+        load = document["whole_run"]["load"]
+        assert load.partition(" ")[0] in {row["path"] for row in document["rows"]}
+        assert document["whole_run"]["iops_all_mean"] > 0 and document["whole_run"]["closure_percent"] < 0.01
 
 
 def test_the_figures_of_a_whole_run(folders):
-    found = table.load(folders["consistency"][0])
-    rows, whole = {row.act.path: row for row in found.rows}, whole_run.of(found)
+    table_ = table.load(folders["consistency"][0])
+    rows, whole = {row.act.path: row for row in table_.rows}, whole_run.of(table_)
     assert whole["load"] == "load" and whole["fill_s"] == pytest.approx(2)
     assert whole["fill_MBps"] == pytest.approx(synthetic_run.TESTED_BYTES / 2e6, rel=1e-6)
     assert whole["iops_all_mean"] == pytest.approx((6 * 4000 + 24 * 900) / 30)
@@ -57,8 +57,8 @@ def test_the_figures_of_a_whole_run(folders):
 def test_further_windows(folders, name, tmp_path, capsys):
     """One that a step did not reach has none, and a note."""
     reported(tmp_path, folders[name][0], "--json", "--window", "early=0:2", "--window", "never=0:9999")
-    (found,) = map(json.loads, capsys.readouterr().out.splitlines())
-    busy = [row for row in found["rows"] if row["do"] in ("fill", "load") and row["windows"]]
+    (document,) = map(json.loads, capsys.readouterr().out.splitlines())
+    busy = [row for row in document["rows"] if row["do"] in ("fill", "load") and row["windows"]]
     assert busy
     for row in busy:
         assert row["windows"]["early"]["t1_s"] == 2 and row["windows"]["never"] is None
@@ -124,8 +124,8 @@ def test_one_plot_alone(folders, name, panel, suffix, tmp_path):
 
 
 def test_points_that_no_plan_repeats_have_windows_too(tmp_path):
-    found = table.load(synthetic_plan.grid(tmp_path), more=[("early", 0, 2)])
-    assert all(row.windows["early"]["t1_s"] == 2 for row in found.rows if row.windows)
+    table_ = table.load(synthetic_plan.grid(tmp_path), more=[("early", 0, 2)])
+    assert all(row.windows["early"]["t1_s"] == 2 for row in table_.rows if row.windows)
 
 
 @pytest.mark.parametrize("name", ["consistency", "steps", "grid"])

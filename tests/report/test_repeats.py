@@ -41,10 +41,10 @@ def test_mean_and_s():
 
 
 def test_each_row_of_the_runs_has_one(plans):
-    lines, found = screen.repeated(plans[:3])
-    assert found["clean"]["iops_mean"] == approx(MEAN, S, 3)
-    assert found["clean, late"]["iops_mean"] == approx(MEAN, S, 3)
-    assert "wa" not in found["clean"], "none of them knows it"
+    lines, spreads = screen.repeated(plans[:3])
+    assert spreads["clean"]["iops_mean"] == approx(MEAN, S, 3)
+    assert spreads["clean, late"]["iops_mean"] == approx(MEAN, S, 3)
+    assert "wa" not in spreads["clean"], "none of them knows it"
     head = next(i for i, line in enumerate(lines) if line.startswith("  mean ± s, n = 3"))
     assert "SCALED" in lines[0] and head > 0 and "101.0 ± 3.6" in lines[head + 1]
 
@@ -57,18 +57,18 @@ def test_a_mean_says_what_one_of_its_runs_rests_on_and_is_bad(id_):
         rows.Line("a", 1, {"iops_mean": 100.0 + i, "power_mean_W": 2.0 + i, "trust": bad if i == 1 else None}, [])
         for i in range(3)
     ]
-    found = repeats.spreads([[line] for line in of])
-    said = repeats.as_json(found)["a"]
-    assert bool(said["power_mean_W"]["not_claimed"])
-    assert bool(said["iops_mean"]["not_claimed"]) == (id_ in trust.OF_LOAD)
-    marks = "\n".join(repeats.text(found, 3, 60)).count(trust_strip.MARK)
+    spreads = repeats.spreads([[line] for line in of])
+    document = repeats.as_json(spreads)["a"]
+    assert bool(document["power_mean_W"]["not_claimed"])
+    assert bool(document["iops_mean"]["not_claimed"]) == (id_ in trust.OF_LOAD)
+    marks = "\n".join(repeats.text(spreads, 3, 60)).count(trust_strip.MARK)
     assert marks == 1 + (2 if id_ in trust.OF_LOAD else 1), "a mark beside each, and what it means"
 
 
 def test_what_only_two_know_says_so(plans):
     of = [rows.Line("a", 1, {"iops_mean": v}, []) for v in VALUES[:2]] + [rows.Line("a", 1, {"iops_mean": None}, [])]
-    found = repeats.spreads([[line] for line in of])
-    assert found["a"]["iops"].n == 2 and any("(n = 2)" in line for line in repeats.text(found, 3, 200))
+    spreads = repeats.spreads([[line] for line in of])
+    assert spreads["a"]["iops"].n == 2 and any("(n = 2)" in line for line in repeats.text(spreads, 3, 200))
     assert repeats.spreads([[of[0]], [of[2]]]) == {}
     assert "no figure" in repeats.text({}, 2, 80)[0]
 

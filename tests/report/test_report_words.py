@@ -90,13 +90,13 @@ def test_packed_extremes_lie_outside():
     least, most = mean - dice.uniform(0, 1, 99) ** 9, mean + dice.uniform(0, 1, 99) ** 9
     mean[7] = least[7] = most[7] = np.nan
     packed = pack.with_extremes(mean, least, most)
-    found = [decoded(packed[0]), *(decoded(one, packed[0]) for one in packed[1:])]
+    unpacked = [decoded(packed[0]), *(decoded(one, packed[0]) for one in packed[1:])]
     fine, short = 6 / 16376, 6 / 1023
-    assert found[0] == pytest.approx(mean, abs=fine, nan_ok=True)
-    for values, of in zip(found[1:], (least, most), strict=True):
+    assert unpacked[0] == pytest.approx(mean, abs=fine, nan_ok=True)
+    for values, of in zip(unpacked[1:], (least, most), strict=True):
         assert values == pytest.approx(of, abs=short + fine, nan_ok=True)
     known = np.isfinite(mean)
-    assert (found[1] <= found[0])[known].all() and (found[0] <= found[2])[known].all()
+    assert (unpacked[1] <= unpacked[0])[known].all() and (unpacked[0] <= unpacked[2])[known].all()
 
 
 def test_a_mean_beyond_its_extremes_stays_there():

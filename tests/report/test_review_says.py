@@ -9,9 +9,9 @@ from ssdrig.reading.row import Row
 from ssdrig.report import review_page, review_says
 
 
-def row(path, found, **figures):
+def row(path, result, **figures):
     act = SimpleNamespace(path=path, label=path)
-    return Row(act, None, "done", windows={"all": figures}, result=found)
+    return Row(act, None, "done", windows={"all": figures}, result=result)
 
 
 def table(name, rows, shows=()):
@@ -44,8 +44,8 @@ def test_how_the_cache_comes_back_in_short():
     rests = [*empty, *parts, (5.0, 4e9, 9.0)]
     rows = [row("again", filled(b or None, [2600, 600] if b else [600], rest_s=s, rest_late_J=j)) for s, b, j in rests]
     again = table("slc-recovery", rows, [{"view": "cache-recovery", "of": "again"}])
-    said = review_says.slc_cache([CACHE, again])
-    assert "then 583 MB/s; 1\u202f000 MB/s of it come back" in said and "from 0.500 s of rest on." in said
+    sentence = review_says.slc_cache([CACHE, again])
+    assert "then 583 MB/s; 1\u202f000 MB/s of it come back" in sentence and "from 0.500 s of rest on." in sentence
     few = table("slc-recovery", rows[-1:], again.plan.shows)
     assert "How fast it comes back is not known: 0 rests brought back a part" in review_says.slc_cache([few])
 
@@ -63,9 +63,9 @@ def test_the_traces_in_short():
 
 def test_the_page_says_it_where_the_section_is():
     tables = {"slc-cache": CACHE}
-    for each in tables.values():
-        each.verdicts, each.trust = [], []
-        each.data = SimpleNamespace(snapshots=[])
+    for table_ in tables.values():
+        table_.verdicts, table_.trust = [], []
+        table_.data = SimpleNamespace(snapshots=[])
     review = SimpleNamespace(document={"rated_bytes": None})
     short = review_page.in_short(review, tables, [])
     assert ">SLC cache</a>: On the empty drive the cache takes 15.3 GB" in short and "Trace benches" not in short

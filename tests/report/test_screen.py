@@ -65,8 +65,8 @@ def test_a_row_for_each_point_of_the_rounds_that_stand_for_it(folders):
 def test_what_is_not_known_has_its_reason(folders):
     lines, _ = screen.ended(folders["dark"])
     assert row(lines, "rounds/point read=0 block=4KiB")[4:6] == ["–", "–"]
-    said = [line for line in lines if line.startswith("  no W, µJ per I/O: the run has no power samples (")]
-    assert len(said) == 1 and said[0].endswith("and 3 more)")
+    lines_ = [line for line in lines if line.startswith("  no W, µJ per I/O: the run has no power samples (")]
+    assert len(lines_) == 1 and lines_[0].endswith("and 3 more)")
     assert not any(line.endswith("not known") for line in lines)
 
 
@@ -74,7 +74,7 @@ def test_the_windows_of_a_consistency_run(folders):
     lines, figures = screen.ended(folders["main"])
     assert row(lines, "load")[0] == "30.0" and row(lines, "fresh")[1] == "4\u202f000"
     assert row(lines, "steady")[:2] == ["10.0", "1\u202f000"]
-    (load,) = [each for each in figures["rows"] if each["do"] == "load"]
+    (load,) = [row for row in figures["rows"] if row["do"] == "load"]
     assert load["windows"]["steady"]["iops_mean"] == 1000
 
 
@@ -135,9 +135,9 @@ def test_a_signal_during_the_last_figures_leaves_the_last_line(performed, monkey
     monkeypatch.setattr(*at, signalled(getattr(*at)))
     out, err = performed("steps", json_=True, exit_code=130)
     (line,) = out.splitlines()
-    found = json.loads(line)
-    assert found["state"] == "complete" and (found["figures"] is None) is (where != "print")
-    assert found["exit_code"] == (0 if where == "print" else 130)
+    document = json.loads(line)
+    assert document["state"] == "complete" and (document["figures"] is None) is (where != "print")
+    assert document["exit_code"] == (0 if where == "print" else 130)
     assert "complete: all steps done" in err
 
 
@@ -160,8 +160,8 @@ def test_a_signal_behind_an_interrupted_run_hurries_its_figures_only(folders, mo
 
     monkeypatch.setattr(screen, "ended", slow)
     _, code = run.performed(SimpleNamespace(json=True, jsonl=False), Progress(True), stopped)
-    found = json.loads(capsys.readouterr().out)
-    assert code == found["exit_code"] == 130 and found["figures"] is None and found["state"] == "interrupted"
+    document = json.loads(capsys.readouterr().out)
+    assert code == document["exit_code"] == 130 and document["figures"] is None and document["state"] == "interrupted"
 
 
 def test_a_signal_while_runs_are_compared_leaves_the_last_line(folders, monkeypatch, capsys, old_handlers):

@@ -26,10 +26,10 @@ def held(monkeypatch, request):
     of_window, name = trust.of_window, request.param
     bad = trust.Item(name, trust.BAD, 9.0, 1.0, "RED")
     if name == "host":
-        monkeypatch.setattr(trust, "host_of", lambda found: bad)
+        monkeypatch.setattr(trust, "host_of", lambda loads: bad)
     elif name == "steady":
         for of in ("steady_of", "steady_by"):
-            monkeypatch.setattr(trust, of, lambda found: bad)
+            monkeypatch.setattr(trust, of, lambda data: bad)
     elif name:
         monkeypatch.setattr(
             trust,
@@ -41,10 +41,12 @@ def held(monkeypatch, request):
 
 def cards(html: str) -> dict[str, str]:
     """The class of each row, by the card's key."""
-    found: dict[str, str] = {}
+    classes: dict[str, str] = {}
     for card in re.split(r'<div class="card" data-key="', html)[1:]:
-        found.setdefault(card.split('"', 1)[0], " ".join(re.findall(r'<button type="button" class="(row[^"]*)"', card)))
-    return found
+        classes.setdefault(
+            card.split('"', 1)[0], " ".join(re.findall(r'<button type="button" class="(row[^"]*)"', card))
+        )
+    return classes
 
 
 @pytest.fixture
@@ -83,8 +85,8 @@ def test_what_the_terminal_and_the_json_claim(held, two, columns, monkeypatch, t
     figures, (folder,) = [of for _, of in two], (tmp_path / "0").iterdir()
     text = screen.short_table(figures)
     last = screen.ending(two, 0)
-    said = " ".join(line.strip() for line in last)
-    assert bool(CLAIMS_OF_LOAD.search(said)) == (held not in trust.OF_LOAD), said
+    last_words = " ".join(line.strip() for line in last)
+    assert bool(CLAIMS_OF_LOAD.search(last_words)) == (held not in trust.OF_LOAD), last_words
     assert last[0].startswith("  trust ") and all(len(line) <= columns for line in last)
     marked = {line.split("  ")[0] for line in text.splitlines() if trust_strip.MARK in line and "claimed" not in line}
     assert ("Mean IOPS" in marked) == (held in trust.OF_LOAD) and ("Mean power, W" in marked) == (held is not None)
@@ -101,11 +103,13 @@ def test_what_the_terminal_and_the_json_claim(held, two, columns, monkeypatch, t
 @pytest.mark.parametrize("held", [None, "host", "time_error"], indirect=True)
 def test_what_the_page_of_a_plan_claims(held, tmp_path):
     of = table.load(synthetic_plan.grid(tmp_path))
-    html, text, said = page.render([of]), "\n".join(screen.of_plan(of)), "\n".join(review_says.of_plan(of))
+    html, text, sentences = page.render([of]), "\n".join(screen.of_plan(of)), "\n".join(review_says.of_plan(of))
     steady = held != "host"
-    assert ("Steady state reached" in html) == ("Steady state reached" in said) == steady
+    assert ("Steady state reached" in html) == ("Steady state reached" in sentences) == steady
     assert ("STEADY STATE NOT KNOWN" in text) == (not steady)
-    assert "STEADY STATE NOT ACHIEVED" not in html + text + said and "not tested: not claimed" not in html + said
+    assert (
+        "STEADY STATE NOT ACHIEVED" not in html + text + sentences and "not tested: not claimed" not in html + sentences
+    )
     assert bool(of.achieved) == documents.of_table(of)["steady"]["achieved"] == steady
     assert (trust_strip.MARKED in html) == (held is not None) == (trust_strip.MARK in text)
 
@@ -126,8 +130,8 @@ def test_a_card_has_the_error_of_its_figure(tmp_path):
     html = cards_of.ranking([view], names, [svg.look(i) for i in range(2)], [None, None], 0)
     card = next(part for part in html.split('<div class="card"') if 'data-key="iops_mean"' in part)
     values = card.split('<span class="value">')[1:]
-    found = [re.search(r'^[^<]*<small class="error"> ± ([^<]*)</small>', value) for value in values]
-    assert float(found[0][1].replace("\u202f", "")) == pytest.approx(error, rel=0.05) and not found[1]
+    errors = [re.search(r'^[^<]*<small class="error"> ± ([^<]*)</small>', value) for value in values]
+    assert float(errors[0][1].replace("\u202f", "")) == pytest.approx(error, rel=0.05) and not errors[1]
 
 
 @pytest.mark.parametrize("held", [None, *trust.NAMES], indirect=True)
@@ -184,6 +188,6 @@ def test_what_the_list_of_runs_in_serve_claims(held, tmp_path):
         row = json.loads(json.dumps(app._row(run)))
     finally:
         index.close()
-    found = row["figures"]
-    assert [id_ for id_, state in found["trust"].items() if state == trust.BAD] == ([held] if held else [])
-    assert (found["steady"]["passed"] is True) == (held != "host")
+    figures = row["figures"]
+    assert [id_ for id_, state in figures["trust"].items() if state == trust.BAD] == ([held] if held else [])
+    assert (figures["steady"]["passed"] is True) == (held != "host")
