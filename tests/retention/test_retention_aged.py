@@ -44,7 +44,7 @@ def sealed(tmp_path_factory):
     model = Model(made, 1, host=HOST)
     writing.write(model, LAYOUT, RUN, 1)
     read = reading.pieces(model, LAYOUT, RUN, layouts.of_kinds(LAYOUT, (layouts.BASELINE,)))
-    baseline = passes.middle([passes.piece(each) for each in read])
+    baseline = passes.middle([passes.piece(piece) for piece in read])
     folder, units = tmp_path_factory.mktemp("kept"), made.drive.blk
     chance = np.random.default_rng(1)
     for wear, share in (("full", 1.0), ("mixed", chance.uniform(0.05, 1.0, len(units)))):
@@ -56,9 +56,9 @@ def sealed(tmp_path_factory):
 
 def judge(model, baseline) -> dict:
     reading.copies(model, SIZE)  # as verifying does: the first read wakes a drive
-    found = list(reading.pieces(model, LAYOUT, RUN, KEPT))
-    bad = passes.runs(np.concatenate([each.bad for each in found]))
-    return passes.judge(LAYOUT, [passes.piece(each) for each in found], bad, baseline)
+    pieces = list(reading.pieces(model, LAYOUT, RUN, KEPT))
+    bad = passes.runs(np.concatenate([piece.bad for piece in pieces]))
+    return passes.judge(LAYOUT, [passes.piece(piece) for piece in pieces], bad, baseline)
 
 
 def verified(folder, baseline):

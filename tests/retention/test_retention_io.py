@@ -50,9 +50,9 @@ def read(drive):
 
 def test_a_fresh_drive_is_read_once_and_holds_everything():
     drive = Slow()
-    found = read(drive)
-    assert sum(len(each.bad) for each in found) == 0
-    assert sum(each.bytes for each in found) == layouts.judged_bytes(LAYOUT) == drive.read_bytes.sum() * 4096
+    pieces = read(drive)
+    assert sum(len(piece.bad) for piece in pieces) == 0
+    assert sum(piece.bytes for piece in pieces) == layouts.judged_bytes(LAYOUT) == drive.read_bytes.sum() * 4096
     assert drive.read_bytes.max() == 1 and WRITE not in drive.kinds
     assert reading.copies(drive, SIZE) == [b"x" * MIB] * 3
 
@@ -60,8 +60,8 @@ def test_a_fresh_drive_is_read_once_and_holds_everything():
 def test_scratch_is_overwritten_and_moved_pieces_are_not():
     drive = Slow()
     for piece in layouts.of_kinds(LAYOUT, (layouts.SCRATCH,)):
-        (found,) = reading.pieces(drive, LAYOUT, RUN, [piece])
-        assert set(found.bad[:, 1].tolist()) == {reading.OTHER} and len(found.bad) > found.blocks / 2
+        (read_piece,) = reading.pieces(drive, LAYOUT, RUN, [piece])
+        assert set(read_piece.bad[:, 1].tolist()) == {reading.OTHER} and len(read_piece.bad) > read_piece.blocks / 2
 
 
 def test_bad_blocks_are_found_exactly_with_their_class():
@@ -74,17 +74,17 @@ def test_bad_blocks_are_found_exactly_with_their_class():
         drive.bytes[at + 81920 : at + 81920 + 4096] = 0
         drive.bytes[at + 122880 : at + 122880 + 4096] = drive.bytes[at : at + 4096]
         bad |= {at: "UNREADABLE", at + 40960: "CORRUPT", at + 81920: "ZEROS", at + 122880: "MISDIRECTED"}
-    runs = passes.runs(np.concatenate([each.bad for each in read(drive)]))
+    runs = passes.runs(np.concatenate([piece.bad for piece in read(drive)]))
     assert {first * 4096: kind for first, n, kind in runs} == bad and all(n == 1 for _, n, _ in runs)
 
 
 def test_slow_pieces_are_those_that_are():
     slow = set(KEPT[1::7])
     drive = Slow(slow)
-    baseline = passes.middle([passes.piece(each) for each in read(Slow()) if layouts.kind(each.piece) == "baseline"])
-    found = read(drive)
-    bad = passes.runs(np.concatenate([each.bad for each in found]))
-    judged = passes.judge(LAYOUT, [passes.piece(each) for each in found], bad, baseline)
+    baseline = passes.middle([passes.piece(piece) for piece in read(Slow()) if layouts.kind(piece.piece) == "baseline"])
+    pieces = read(drive)
+    bad = passes.runs(np.concatenate([piece.bad for piece in pieces]))
+    judged = passes.judge(LAYOUT, [passes.piece(piece) for piece in pieces], bad, baseline)
     assert set(judged["slow"]) == slow and judged["bad"] == 0
     assert judged["slowdown"] == pytest.approx(1 + 9 * len(slow) / len(KEPT), rel=0.15)
 
@@ -97,5 +97,5 @@ def test_a_drive_that_refuses_to_be_written_is_an_error():
 
 
 def test_another_run_is_not_taken_for_this_one():
-    (found,) = reading.pieces(Slow(), LAYOUT, RUN + 1, [KEPT[5]])
-    assert set(found.bad[:, 1].tolist()) == {record.FOREIGN} and len(found.bad) == found.blocks
+    (read_piece,) = reading.pieces(Slow(), LAYOUT, RUN + 1, [KEPT[5]])
+    assert set(read_piece.bad[:, 1].tolist()) == {record.FOREIGN} and len(read_piece.bad) == read_piece.blocks

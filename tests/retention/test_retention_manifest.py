@@ -34,18 +34,18 @@ def made() -> dict:
     drive |= {"wear_percent": 7, "class": "client", "bound_hours": bound["hours"], "bound_C": bound["storage_C"]}
     written = {"bytes": LAYOUT.region_bytes, "seconds": 12.5, "counted": dict.fromkeys(SMART, 1)}
     written |= {"begun_C": 30, "ended_C": 33, "ended_utc": manifests.utc_words(UTC - 60)}
-    each = [[p[key] for key in ("piece", *passes.UNITS)] for p in pieces]
+    rows = [[p[key] for key in ("piece", *passes.UNITS)] for p in pieces]
     seal = {"utc": manifests.utc_words(UTC), "smart": SMART, "idle_W": 0.7, "simulated": False}
     parts = {"drive": drive, "layout": layouts.as_json(LAYOUT), "written": written, "seal": seal}
-    return manifests.sealed("20261122T1200Z-run", 5, parts | {"baseline": passes.middle(pieces) | {"each": each}})
+    return manifests.sealed("20261122T1200Z-run", 5, parts | {"baseline": passes.middle(pieces) | {"each": rows}})
 
 
 MADE = made()
 
 
-def leaves(said, path=()):
+def leaves(value_, path=()):
     """The way to each value of a document."""
-    for key, value in said.items() if isinstance(said, dict) else enumerate(said):
+    for key, value in value_.items() if isinstance(value_, dict) else enumerate(value_):
         yield from leaves(value, (*path, key)) if isinstance(value, dict | list) else [(*path, key)]
 
 
@@ -63,22 +63,22 @@ ALTERED = [(path, n) for path in PATHS for n in range(len(changed(None)))]
 
 
 def altered(path, n) -> dict:
-    found = copy.deepcopy(MADE)
-    at = found
+    altered_ = copy.deepcopy(MADE)
+    at = altered_
     for key in path[:-1]:
         at = at[key]
     values = changed(at[path[-1]])
     at[path[-1]] = values[n % len(values)]
-    return found
+    return altered_
 
 
 def verified(copies, label=None, sealed=None, file=None, counted=SMART, now_s=UTC + 86400) -> manifests.Witnesses:
     """As a verify goes by it. Raises ManifestRefused."""
-    found = manifests.agreed(copies, file)
-    manifests.same_drive(found.manifest, DRIVE)
-    whole = len(layouts.PLACES) - len(found.damaged)
-    witnesses = manifests.witnesses(found.manifest, whole, label, sealed)
-    manifests.not_before(found.manifest, counted, now_s)
+    agreed = manifests.agreed(copies, file)
+    manifests.same_drive(agreed.manifest, DRIVE)
+    whole = len(layouts.PLACES) - len(agreed.damaged)
+    witnesses = manifests.witnesses(agreed.manifest, whole, label, sealed)
+    manifests.not_before(agreed.manifest, counted, now_s)
     return witnesses
 
 
@@ -171,7 +171,7 @@ def test_a_drive_that_was_on_for_longer_than_since_its_seal_is_refused():
 
 
 def test_the_time_of_storage_is_that_of_the_log_and_said_where_the_clock_has_less():
-    said = storage.effect(storage.constant(30, 100), 2 / 60)
-    assert said["hours"] == 100 and "4.2 days by the log that was given" in said["words"][0]
-    assert any("the log does not fit that" in line for line in said["words"])
+    effect = storage.effect(storage.constant(30, 100), 2 / 60)
+    assert effect["hours"] == 100 and "4.2 days by the log that was given" in effect["words"][0]
+    assert any("the log does not fit that" in line for line in effect["words"])
     assert not any("does not fit" in line for line in storage.effect(storage.constant(30, 100), 100.2)["words"])

@@ -67,9 +67,9 @@ def test_writing_asks_for_consent_and_verifying_does_not():
     assert verify.cost.most_bytes == 0 < verify.cost.time_s[0]
     half = of("retention-write", wear="50")
     assert half.acts[0].amount_bytes == DRIVE["rated_write_bytes"] // 2  # no more, also where the drive counts nothing
-    said: list[str] = []
-    keeping.describe(of("retention-write", wear="50").acts, said.append)
-    assert "JESD218" in said[0]
+    lines: list[str] = []
+    keeping.describe(of("retention-write", wear="50").acts, lines.append)
+    assert "JESD218" in lines[0]
     with pytest.raises(UsageError, match="`storage` or `celsius`"):
         of("retention-verify", celsius="25", storage="log.csv")
     with pytest.raises(UsageError, match="a number for celsius"):

@@ -27,8 +27,8 @@ def read(piece: int, us: int, bad=()) -> Read:
 
 def written(tmp_path, bad: dict, us: int = 250) -> dict:
     """The folder of a verify with a slow last piece; `bad`: piece -> blocks. Its figures."""
-    each = [passes.piece(read(piece, 250)) for piece in layouts.of_kinds(LAYOUT, ("baseline",))]
-    baseline = passes.middle(each) | {"each": [[p[key] for key in ("piece", *passes.UNITS)] for p in each]}
+    pieces = [passes.piece(read(piece, 250)) for piece in layouts.of_kinds(LAYOUT, ("baseline",))]
+    baseline = passes.middle(pieces) | {"each": [[p[key] for key in ("piece", *passes.UNITS)] for p in pieces]}
     drive = {"model": "M", "serial": "S", "capacity_bytes": 64 * MIB, "wear_percent": 3, "class": "client"}
     counted = {"host_written_bytes": 80 * 10**6, "nand_written_bytes": 100 * 10**6}
     facts = {"bytes": 80 * 10**6, "seconds": 2.0, "counted": counted, "begun_C": 30, "ended_C": 41}
@@ -52,13 +52,13 @@ def written(tmp_path, bad: dict, us: int = 250) -> dict:
 
 
 def test_what_is_lost_slow_and_refreshed_is_said(tmp_path):
-    found = written(tmp_path, {3: (4, 5), 9: (200,)})
-    said = "\n".join(retention_sentences.lines(found))
-    assert "3 of " in said and "(3 UNREADABLE)" in said and "1 piece has a P99 of 3 times" in said
-    assert f": {PIECES[-1]}." in said and "0.6 eV" in said and "115 TB" in said and "31 drives" in said
-    assert "5.00 MB written to NAND on its own; energy: no rig measured its power" in said
-    assert "refreshes +3" in said and "media errors +2" in said and "in the middle is not used" in said
-    row = SimpleNamespace(result=found)
+    event = written(tmp_path, {3: (4, 5), 9: (200,)})
+    text = "\n".join(retention_sentences.lines(event))
+    assert "3 of " in text and "(3 UNREADABLE)" in text and "1 piece has a P99 of 3 times" in text
+    assert f": {PIECES[-1]}." in text and "0.6 eV" in text and "115 TB" in text and "31 drives" in text
+    assert "5.00 MB written to NAND on its own; energy: no rig measured its power" in text
+    assert "refreshes +3" in text and "media errors +2" in text and "in the middle is not used" in text
+    row = SimpleNamespace(result=event)
     page = "".join(retention_html._panels(row, "Retention", ""))
     assert page.count("<svg") == 3 and "UNREADABLE" in page and 'class="warn"' in page
 
@@ -81,11 +81,11 @@ def test_a_sealed_drive_and_a_damaged_folder_are_shown(tmp_path):
     written(tmp_path, {})
     off = {"off_utc": "2026-11-22T12:00:01Z", "announced": True, "words": "its power is off"}
     events = [{"kind": "retention.sealed", "digest": "d", "label": "L", **off}]
-    found = retention_rows.event_of(events, tmp_path, "retain")
-    said = "\n".join(retention_sentences.lines(found))
-    assert "SSDRIG RETENTION run-1" in said and "at most 20.0 MB moved" in said and "30.0 to 41.0" in said
-    assert "<svg" in "".join(retention_html._panels(SimpleNamespace(result=found), "Retention", ""))
+    event = retention_rows.event_of(events, tmp_path, "retain")
+    text = "\n".join(retention_sentences.lines(event))
+    assert "SSDRIG RETENTION run-1" in text and "at most 20.0 MB moved" in text and "30.0 to 41.0" in text
+    assert "<svg" in "".join(retention_html._panels(SimpleNamespace(result=event), "Retention", ""))
     (tmp_path / "retention/manifest.json").write_text("{")
-    found = retention_rows.event_of([], tmp_path, "recall")
-    assert retention_sentences.lines(found)[0] == "Nothing was read: no verdict on the drive."
-    assert "".join(retention_html._panels(SimpleNamespace(result=found), "Retention", ""))
+    event = retention_rows.event_of([], tmp_path, "recall")
+    assert retention_sentences.lines(event)[0] == "Nothing was read: no verdict on the drive."
+    assert "".join(retention_html._panels(SimpleNamespace(result=event), "Retention", ""))

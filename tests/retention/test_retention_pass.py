@@ -59,8 +59,8 @@ def test_manifest_is_found_on_the_third_copy_alone():
     assert len(good) == MIB and manifests.of_copy(good) == one
     torn = bytearray(good)
     torn[200] ^= 1
-    found = manifests.agreed([bytes(torn), None, good])
-    assert found.manifest == one and list(found.damaged) == ["first MiB", "middle"]
+    agreed = manifests.agreed([bytes(torn), None, good])
+    assert agreed.manifest == one and list(agreed.damaged) == ["first MiB", "middle"]
     with pytest.raises(ManifestRefused, match="SHA-256.*--manifest"):
         manifests.agreed([bytes(torn)] * 3)
     assert manifests.agreed([bytes(torn)] * 3, json.dumps(one).encode()).manifest == one
@@ -88,23 +88,23 @@ def test_copies_of_two_manifests_and_those_of_another_drive_are_refused():
             manifests.same_drive(made(), DRIVE | {key: value})
 
 
-def chained(said: dict) -> dict:
+def chained(manifest: dict) -> dict:
     """As somebody would alter it who knows how the chain is made."""
-    return said | {"chain": manifests._chain(said)}
+    return manifest | {"chain": manifests._chain(manifest)}
 
 
-def gone_by(found: dict) -> None:
+def gone_by(pass_: dict) -> None:
     """All that a verify takes from a manifest."""
-    manifests.same_drive(found, DRIVE)
-    at, drive = layouts.of_json(found["layout"]), found["drive"]
+    manifests.same_drive(pass_, DRIVE)
+    at, drive = layouts.of_json(pass_["layout"]), pass_["drive"]
     layouts.commands(at, layouts.of_kinds(at, layouts.KEPT), 128 << 10)
     passes.judge(
-        at, [passes.piece(Read(0, np.full(3, 10**5), 3 << 17, 96, np.zeros((0, 2), np.int64)))], [], found["baseline"]
+        at, [passes.piece(Read(0, np.full(3, 10**5), 3 << 17, 96, np.zeros((0, 2), np.int64)))], [], pass_["baseline"]
     )
     retention.bound(drive["class"], drive["wear_percent"], 30.0)
-    deltas(found["seal"]["smart"], {"media_errors": 3})
-    assert manifests.utc_s(found["seal"]["utc"]) < 1e12 and manifests.label(found)
-    manifests.run_number(found["run"], found["seed"])
+    deltas(pass_["seal"]["smart"], {"media_errors": 3})
+    assert manifests.utc_s(pass_["seal"]["utc"]) < 1e12 and manifests.label(pass_)
+    manifests.run_number(pass_["run"], pass_["seed"])
 
 
 ANYTHING = st.one_of(
@@ -122,11 +122,11 @@ ANYTHING = st.one_of(
 @given(st.data())
 def test_a_manifest_that_somebody_has_made_up_is_refused_or_can_be_gone_by(data):
     """An altered one with a chain of its own ended a verify with a traceback."""
-    said = copy.deepcopy(made())
-    place = data.draw(st.sampled_from(list(said)))
-    at: dict | list = said
-    if said[place] and isinstance(said[place], dict) and data.draw(st.booleans()):
-        at, place = said[place], data.draw(st.sampled_from(sorted(said[place])))
+    manifest = copy.deepcopy(made())
+    place = data.draw(st.sampled_from(list(manifest)))
+    at: dict | list = manifest
+    if manifest[place] and isinstance(manifest[place], dict) and data.draw(st.booleans()):
+        at, place = manifest[place], data.draw(st.sampled_from(sorted(manifest[place])))
     if isinstance(at[place], dict) and at[place] and data.draw(st.booleans()):
         at, place = at[place], data.draw(st.sampled_from(sorted(at[place])))
     if data.draw(st.booleans()):
@@ -134,10 +134,10 @@ def test_a_manifest_that_somebody_has_made_up_is_refused_or_can_be_gone_by(data)
     else:
         del at[place]
     with contextlib.suppress(KeyError, TypeError):
-        said = chained(said)
+        manifest = chained(manifest)
     try:
-        found = manifests.agreed([None] * 3, json.dumps(said).encode()).manifest
-        gone_by(found)
+        agreed = manifests.agreed([None] * 3, json.dumps(manifest).encode()).manifest
+        gone_by(agreed)
     except ManifestRefused:
         pass
 
@@ -155,18 +155,18 @@ def test_a_manifest_that_somebody_has_made_up_is_refused_or_can_be_gone_by(data)
     ],
 )
 def test_a_manifest_of_nonsense_is_refused_whatever_its_chain(part, key, value):
-    said = copy.deepcopy(made())
-    said[part][key] = value
+    manifest = copy.deepcopy(made())
+    manifest[part][key] = value
     with pytest.raises(ManifestRefused, match="it is invalid"):
-        manifests.agreed([None] * 3, json.dumps(chained(said)).encode())
+        manifests.agreed([None] * 3, json.dumps(chained(manifest)).encode())
 
 
 def test_only_the_time_between_seal_and_verify_counts_of_a_log():
     """A logger that had run for a day before the drive lay there made the storage a day longer."""
     log = storage.parse("2026-01-01T00:00,20\n2026-01-02T00:00,30\n2026-01-03T00:00,40\n2026-01-04T00:00,40\n")
     begin_s, day_s = manifests.utc_s("2026-01-02T06:00:00Z"), 86400
-    found = storage.within(log, begin_s, begin_s + day_s)
-    assert found.profile == ((18, 30), (6, 40)) and (found.begin_s, found.end_s) == (begin_s, begin_s + day_s)
+    within = storage.within(log, begin_s, begin_s + day_s)
+    assert within.profile == ((18, 30), (6, 40)) and (within.begin_s, within.end_s) == (begin_s, begin_s + day_s)
     assert storage.within(log, 0, 4e9) == log and storage.within(None, 0, 1) is None
     hours = storage.constant(30, 5)
     assert storage.within(hours, begin_s, begin_s + 1) == hours
@@ -176,12 +176,12 @@ def test_only_the_time_between_seal_and_verify_counts_of_a_log():
 
 def test_a_log_of_two_halves_costs_as_much_as_35_degrees():
     log = storage.parse("time,C\n2026-01-01T00:00:00,20\n2026-01-01T12:00:00,40\n2026-01-02T00:00,33\n")
-    found = storage.effect(log, 48.0)
-    assert found["effective_C"] == pytest.approx(35.2, abs=0.1) and found["hours"] == 24
-    assert found["equivalent_h"]["40"]["1.1"] == pytest.approx(12 + 12 * 0.0620, rel=0.001)
-    assert set(found["equivalent_h"]) == {"30", "40"} and set(found["equivalent_h"]["30"]) == {"0.6", "0.8", "1.1"}
-    said = " ".join(found["words"])
-    assert "covers 50 %" in said and "0.6 eV" in said and "equal" not in said
+    effect = storage.effect(log, 48.0)
+    assert effect["effective_C"] == pytest.approx(35.2, abs=0.1) and effect["hours"] == 24
+    assert effect["equivalent_h"]["40"]["1.1"] == pytest.approx(12 + 12 * 0.0620, rel=0.001)
+    assert set(effect["equivalent_h"]) == {"30", "40"} and set(effect["equivalent_h"]["30"]) == {"0.6", "0.8", "1.1"}
+    text = " ".join(effect["words"])
+    assert "covers 50 %" in text and "0.6 eV" in text and "equal" not in text
     assert storage.parse("0,20\n12,40\n24,0\n").profile == log.profile == ((12.0, 20.0), (12.0, 40.0))
     assert storage.parse(storage.to_csv(log)).profile == log.profile
     assert storage.effect(None)["effective_C"] is None and "--storage" in storage.effect(None)["why"]
@@ -198,8 +198,8 @@ def test_bounds_are_those_of_the_standard():
     assert passes.poisson_most(3, 0.95) == pytest.approx(7.7537, abs=1e-3)
     assert passes.uber(0, 8 * 256 * 10**9)["most"] == pytest.approx(4.5e-13, rel=0.01)
     assert passes.bytes_for(1e-15) == pytest.approx(115e12, rel=0.01) and passes.drives_for(0.03) == 31
-    said = " ".join(passes.cannot(8 * 256 * 10**9))
-    assert "115 TB" in said and "4.5e-13" in said and "31 drives" in said
+    text = " ".join(passes.cannot(8 * 256 * 10**9))
+    assert "115 TB" in text and "4.5e-13" in text and "31 drives" in text
     assert passes.share_most(0, 299) == pytest.approx(0.00997, abs=1e-4) and passes.share_most(0, 0) is None
     assert passes.share_most(201, 10**6) == pytest.approx(passes.share_most(200, 10**6), rel=0.01)
 
@@ -210,9 +210,9 @@ def test_a_pass_lists_slow_pieces_and_bad_blocks():
         return Read(piece, np.full(16, us * 1000), 16 << 17, 512, rows)
 
     reads = [read(0, 250), read(1, 751, bad=(3, 4, 9)), read(2, 250)]
-    bad = np.concatenate([each.bad for each in reads])
+    bad = np.concatenate([piece.bad for piece in reads])
     baseline = passes.middle([passes.piece(read(7, 250))])
-    found = passes.judge(LAYOUT, [passes.piece(each) for each in reads], passes.runs(bad), baseline)
-    assert found["slow"] == [1] and found["bad"] == 3 and found["classes"] == {"CORRUPT": 3}
-    assert found["bad_runs"] == [[515, 2, "CORRUPT"], [521, 1, "CORRUPT"]]
-    assert found["slowdown"] == pytest.approx((250 + 751 + 250) / 750, rel=0.001)
+    judged = passes.judge(LAYOUT, [passes.piece(piece) for piece in reads], passes.runs(bad), baseline)
+    assert judged["slow"] == [1] and judged["bad"] == 3 and judged["classes"] == {"CORRUPT": 3}
+    assert judged["bad_runs"] == [[515, 2, "CORRUPT"], [521, 1, "CORRUPT"]]
+    assert judged["slowdown"] == pytest.approx((250 + 751 + 250) / 750, rel=0.001)

@@ -27,9 +27,9 @@ def verified(folder: Path, runs: Path, *more) -> tuple[int, Path | None, dict | 
     """(exit code, run folder, its figures of the step, stderr)."""
     words = ("--virtual", "sata-tlc", "--kept", str(folder), "--runs", str(runs), "--json")
     done = ssdrig("run", "retention", "verify", *words, "--set", "after=0 s", *more)
-    said = json.loads(done.stdout) if done.stdout else {}
-    found = next((row["found"] for row in (said.get("figures") or {}).get("rows", [])), None)
-    return done.returncode, Path(said["run"]) if said else None, found, done.stderr
+    document = json.loads(done.stdout) if done.stdout else {}
+    result = next((row["found"] for row in (document.get("figures") or {}).get("rows", [])), None)
+    return done.returncode, Path(document["run"]) if document else None, result, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +64,20 @@ def flip(drive: Path, copies) -> None:
 
 def test_at_0_hours_all_is_there_and_the_third_copy_is_enough(drive, tmp_path):
     flip(drive, (0, 1))
-    code, run, found, said = verified(drive, tmp_path / "runs", "--celsius", "30", "--hours", "0")
-    assert code == 0 and found["passes"][0]["bad"] == 0 and found["passes"][0]["blocks"] > 25_000, said
-    assert "in the first MiB is not used" in said and "in the middle is not used" in said
-    assert set(found["damaged"]) == {"first MiB", "middle"} and found["storage"]["hours"] == 0
-    assert "SIMULATED" in found["label"] and (run / "drive" / "flash.npz").is_file()
+    code, run, result, document = verified(drive, tmp_path / "runs", "--celsius", "30", "--hours", "0")
+    assert code == 0 and result["passes"][0]["bad"] == 0 and result["passes"][0]["blocks"] > 25_000, document
+    assert "in the first MiB is not used" in document and "in the middle is not used" in document
+    assert set(result["damaged"]) == {"first MiB", "middle"} and result["storage"]["hours"] == 0
+    assert "SIMULATED" in result["label"] and (run / "drive" / "flash.npz").is_file()
     page = tmp_path / "page.html"
     done = ssdrig("report", str(run), "--out", str(page))
     assert done.returncode == 0 and "Bad blocks along the drive" in page.read_text(), done.stderr
 
 
 def test_altered_and_foreign_manifests_are_refused(drive, sealed, tmp_path):
-    said = json.loads((drive / "device.json").read_text())
-    said["counted"]["serial"] = "SIM000000000001"
-    (drive / "device.json").write_text(json.dumps(said))
+    document = json.loads((drive / "device.json").read_text())
+    document["counted"]["serial"] = "SIM000000000001"
+    (drive / "device.json").write_text(json.dumps(document))
     code, _, _, words = verified(drive, tmp_path / "runs")
     assert code == 14 and "SIM000000000001 of the drive" in words
     shutil.rmtree(drive)
@@ -91,15 +91,15 @@ def test_what_was_lost_is_found_exactly(drive, sealed, tmp_path):
     age = ssdrig("virtual", "age", "--state", str(drive), "--hours", "500000", "--celsius", "30")
     assert age.returncode == 0, age.stderr
     file = str(sealed[1] / "retention" / "manifest.json")
-    code, run, found, words = verified(
+    code, run, result, words = verified(
         drive, tmp_path / "runs", "--manifest", file, "--celsius", "30", "--hours", "500000"
     )
     truth = set(json.loads((run / "truth" / "retention.json").read_text())["bad_pages"])
-    at = layouts.of_json(found["manifest"]["layout"])
+    at = layouts.of_json(result["manifest"]["layout"])
     rows = layouts.commands(at, layouts.of_kinds(at, layouts.KEPT), 128 << 10)
     pages = set((rows[:, :1] // 4096 + np.arange(32)).reshape(-1).tolist())
-    judged = found["passes"][0]
+    judged = result["passes"][0]
     bad = {first + i for first, n, _ in judged["bad_runs"] for i in range(n)}
     assert code == 15 and bad == truth & pages and len(bad) > 20, words
     assert judged["classes"] == {"UNREADABLE": len(bad)}  # how slow is asked in model time (test_retention_aged.py)
-    assert found["bound"]["state"] == "holds" and "115 TB" in " ".join(found["cannot"])
+    assert result["bound"]["state"] == "holds" and "115 TB" in " ".join(result["cannot"])
