@@ -38,11 +38,11 @@ class Bench:
         target = SimpleNamespace(
             away=lambda: self.did.append("away"), back=lambda: self.did.append("back"), ended=lambda: False
         )
-        here = SimpleNamespace(target=target, read_blocks=self._read)
+        bench_ = SimpleNamespace(target=target, read_blocks=self._read)
         stop = SimpleNamespace(
             asked=lambda: self.stopped, held=self._none, second_raises=self._none, check=lambda: None
         )
-        self.cut = AskedCut(here, book, SimpleNamespace(), stop)
+        self.cut = AskedCut(bench_, book, SimpleNamespace(), stop)
         self.stage = Stage(None, book, SimpleNamespace(second=self.did.append), stop, None, None, 1, cut=self.cut)
 
     class _none:
@@ -60,10 +60,10 @@ class Bench:
         return self.outcome
 
     def _read(self, offsets):
-        found = self.reads.pop(0) if len(self.reads) > 1 else self.reads[0]
-        if isinstance(found, Exception):
-            raise found
-        return [found]
+        content = self.reads.pop(0) if len(self.reads) > 1 else self.reads[0]
+        if isinstance(content, Exception):
+            raise content
+        return [content]
 
     def hold(self, seconds: float = HOLD_S) -> dict:
         armed = self.cut.arm()
@@ -86,14 +86,14 @@ def bench(tmp_path, monkeypatch):
 
 def test_it_is_made_once_in_the_step_recorded_and_ends_it(bench):
     words = "cut from the web in load: 2.00 s without power, ready"
-    with pytest.raises(PowerCut, match=words) as found, bench.cut.within(LOAD):
+    with pytest.raises(PowerCut, match=words) as raised, bench.cut.within(LOAD):
         assert not bench.stage.asked() and bench.hold() == {"ok": True}
         assert bench.cut.arm()["ok"] is False and bench.did == []  # it is the run's thread that cuts
         assert bench.stage.asked() and bench.stage.asked()
         bench.stage.second({"iops": 1})  # fio says so of a drive without power
         assert bench.did == ["crowbar 2 s"]
         bench.stage.check()
-    assert found.value.exit_code == 17 and bench.did == ["crowbar 2 s", "away", "back"]
+    assert raised.value.exit_code == 17 and bench.did == ["crowbar 2 s", "away", "back"]
     assert bench.kinds() == ["cut.asked", "cut.fired", "cut.on", "drive.ready"]
     asked, fired = bench.last("cut.asked"), bench.last("cut.fired")
     assert (asked["step"], asked["uid"], asked["pid"]) == ("load", 1, 2)
@@ -287,9 +287,9 @@ def test_without_a_rig_that_switches_it_is_refused_before_anything_starts():
     with pytest.raises(UsageError, match="--allow-cut"):
         options.check(options.parse(["consistency", "--drive", "S1", "--allow-cut"]))
     options.check(options.parse(["consistency", "--drive", "S1", "--rig", "/dev/null", "--allow-cut"]))
-    with pytest.raises(UsageError, match="only measures") as found:
+    with pytest.raises(UsageError, match="only measures") as raised:
         cutting.refuse_rig({"switch": None}, SimpleNamespace(target=None), [], True)
-    assert "--allow-cut" in found.value.do
+    assert "--allow-cut" in raised.value.do
     cutting.refuse_rig({"switch": None}, SimpleNamespace(target=None), [])
 
 
@@ -336,9 +336,9 @@ def test_so_are_those_of_a_rest_and_a_fill_has_none(tmp_path):
 
 
 def test_a_campaigns_cuts_are_none_of_these(tmp_path):
-    found = cut_run(tmp_path, None)["data"]
-    found.events.append({"kind": "cut.fired", "t_ns": 1, "cut": 3, "fired_ns": 1, "bound_ns": 1})
-    assert found.before_cut_ns() is None
+    document = cut_run(tmp_path, None)["data"]
+    document.events.append({"kind": "cut.fired", "t_ns": 1, "cut": 3, "fired_ns": 1, "bound_ns": 1})
+    assert document.before_cut_ns() is None
 
 
 @pytest.mark.parametrize("fields", [{}, {"fired_ns": "x", "bound_ns": 1}, {"fired_ns": -5, "bound_ns": True}])

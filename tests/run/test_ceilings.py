@@ -31,8 +31,8 @@ def show():
 def test_shapes_of_a_plan_are_wanted_once_and_of_each_choice():
     later = act(choices=(act(keys=KEYS | {"qd": 1}), act(keys=KEYS | {"qd": 2})))
     skipped = act(keys=KEYS | {"qd": 9}, not_run="no power")
-    found = ceilings.wanted([act(), act("idle", {}), act(), later, skipped, act("choose", {}, choices=(act(),))])
-    assert [(one.word, one.queue_depth) for one in found] == [
+    shapes = ceilings.wanted([act(), act("idle", {}), act(), later, skipped, act("choose", {}, choices=(act(),))])
+    assert [(one.word, one.queue_depth) for one in shapes] == [
         *(("read", 4), ("write", 4), ("read", 1), ("write", 1), ("read", 2), ("write", 2))
     ]
 
@@ -45,11 +45,11 @@ def test_ceilings_are_journaled_and_printed(monkeypatch, book, show):
         return [ceiling.Ceiling(shape, 1e5, 4096e5, pool=shape.word == "write") for shape in shapes]
 
     monkeypatch.setattr(ceiling, "measure", measure)
-    found = ceilings.measured([act()], lambda: "/proc/1/fd/3", FOUND, book, show)
-    assert asked == [(2, False, 3.94)] and {one.iops for one in found.values()} == {1e5}
+    measured = ceilings.measured([act()], lambda: "/proc/1/fd/3", FOUND, book, show)
+    assert asked == [(2, False, 3.94)] and {one.iops for one in measured.values()} == {1e5}
     (kind, fields), *rest = book.rows
     assert (kind, fields["why"], len(fields["rows"]), rest) == ("ceiling", None, 2, [])
-    assert ceiling.of_event(fields) == found and len(show.lines) == 1 and "100 000 IOPS" in show.lines[0]
+    assert ceiling.of_event(fields) == measured and len(show.lines) == 1 and "100 000 IOPS" in show.lines[0]
 
 
 def test_run_goes_on_where_fio_cannot_measure(monkeypatch, book, show):

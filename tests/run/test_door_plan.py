@@ -92,12 +92,12 @@ def test_plan_with_io_after_cuts_follows_the_moved_drive_and_leaves_each_strange
     ours(tree, "sda")
     path = tmp_path / "x.toml"
     path.write_text(PLAN.format(bench=next(iter(BENCHES))))
-    with bench.real(find(SERIAL, tree.root), None, SERIAL, "discard", None, None, commands=("true", "true")) as here:
-        plan = prepare.prepare(str(path), here.drive)
+    with bench.real(find(SERIAL, tree.root), None, SERIAL, "discard", None, None, commands=("true", "true")) as bench_:
+        plan = prepare.prepare(str(path), bench_.drive)
         args = SimpleNamespace(runs=str(tmp_path / "runs"), influx=None, jsonl=False, verbose=False)
         show = Progress(quiet=True)
         with Stop(show) as stop, stop.held():
-            folder, end = run.carry_out(args, plan, here, show, stop)
+            folder, end = run.carry_out(args, plan, bench_, show, stop)
         targets = {job.parent.name: job.read_text() for job in sorted((folder / "fio").rglob("job.fio"))}
     assert end["exit_code"] == 0, end
     assert names == ["sda", "sdb", "sdc"] and len(targets) == 4

@@ -52,7 +52,7 @@ def carried_out(tmp_path, monkeypatch):
         path.write_text(plan)
         prepared = prepare.prepare(str(path), DRIVE)
         book, done, polls = Book(), [], []
-        none = {name: lambda *said: None for name in ("begin", "act", "act_done")}
+        none = {name: lambda *words: None for name in ("begin", "act", "act_done")}
         live = SimpleNamespace(poll_smart=polls.append, rule_words="", left_s=lambda: (60.0, 90.4), **none)
         stop = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext)
         stage = SimpleNamespace(book=book, live=live, stop=stop, round=None, means={}, seen={}, cut=None)
@@ -156,10 +156,10 @@ def test_budgets(text, rated, size):
 
 
 @pytest.mark.parametrize(
-    ("text", "rated", "said"), [("2 %", None, "rated endurance"), ("5", None, "--budget"), ("-1 TB", 1, "--budget")]
+    ("text", "rated", "message"), [("2 %", None, "rated endurance"), ("5", None, "--budget"), ("-1 TB", 1, "--budget")]
 )
-def test_wrong_budgets(text, rated, said):
-    with pytest.raises(UsageError, match=said):
+def test_wrong_budgets(text, rated, message):
+    with pytest.raises(UsageError, match=message):
         budget.parse(text, rated)
 
 
@@ -181,10 +181,10 @@ def test_what_a_load_shows_is_in_drive_time(tmp_path, monkeypatch):
     monkeypatch.setattr(fio, "run", lambda job, folder, **more: shown)
     book = Book()
     book.path = tmp_path
-    here = SimpleNamespace(drive={"time_dilation": 4}, witness=lambda since: witness.read(None))
+    bench_ = SimpleNamespace(drive={"time_dilation": 4}, witness=lambda since: witness.read(None))
     live = SimpleNamespace(begin=lambda pace: None)
     stop = SimpleNamespace(check=lambda: None, asked=lambda: False)
-    stage = Stage(here, book, live, stop, None, None, 1)
+    stage = Stage(bench_, book, live, stop, None, None, 1)
     act = Act("load", "load", {}, {"qd": 1})
     stage.fio(act, None, None)
     assert stage.means == {"load qd=1": {"iops": 100.0, "MB/s": 0.4096, "lat_mean": 1000.0}}
@@ -204,10 +204,10 @@ def test_only_writes_count_where_an_amount_of_them_ends_a_load(tmp_path, monkeyp
         asked.extend(met([1.0], moved_bytes) for moved_bytes in (1000, 1199, 1200))
         return SimpleNamespace(bytes=1200, seconds=None)
 
-    here = SimpleNamespace(check=lambda: None, drive=DRIVE, fio_target="/dev/x")
+    bench_ = SimpleNamespace(check=lambda: None, drive=DRIVE, fio_target="/dev/x")
     live = SimpleNamespace(poll_smart=lambda reason: None)
     stop = SimpleNamespace(second_raises=contextlib.nullcontext)
-    stage = SimpleNamespace(bench=here, live=live, stop=stop, round=None, dilation=1, book=Book(), fio=fio)
+    stage = SimpleNamespace(bench=bench_, live=live, stop=stop, round=None, dilation=1, book=Book(), fio=fio)
     stage.next_seed, stage.laid = lambda: 1, NOTHING
     assert steps.of("load").carry_out(load, stage, 0)["ended_by"] == "written" and asked == [False, False, True]
 

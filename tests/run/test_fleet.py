@@ -72,7 +72,7 @@ def ending(monkeypatch, *ends: str) -> None:
 
 
 @pytest.fixture
-def found(monkeypatch):
+def real_drives(monkeypatch):
     """Real drives S1, S2, …, also by their by-id paths; nothing speaks against them. The list has what was asked of
     the guard."""
     drives = {
@@ -93,7 +93,7 @@ def found(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "words, message",
     [
         (["--drive", "S1", "--drive", "S1"], "each drive once"),
         (["--drive", "S1", "--drive", "/dev/disk/by-id/S1"], "each drive once"),
@@ -106,31 +106,33 @@ def found(monkeypatch):
         (["--drive", "S1", "--drive", "S2", "--power-off", "true", "--power-on", "true"], "--power-off"),
     ],
 )
-def test_what_does_not_fit_is_said_before_one_starts(words, said, found, capsys):
+def test_what_does_not_fit_is_said_before_one_starts(words, message, real_drives, capsys):
     assert cli.main(["run", "consistency", *SMALL, *words]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_drives_of_several_models_have_no_raw_nand_in_common(found, capsys):
-    found[0]["S2"] = replace(found[0]["S2"], model="OTHER")
+def test_drives_of_several_models_have_no_raw_nand_in_common(real_drives, capsys):
+    real_drives[0]["S2"] = replace(real_drives[0]["S2"], model="OTHER")
     words = ["run", "consistency", *SMALL, "-n", "--drive", "S1", "--drive", "S2", "--raw-nand"]
     assert cli.main([*words, "2GiB"]) == 2 and "--raw-nand" in capsys.readouterr().err
     assert cli.main([*words, "assumed"]) == 0
 
 
-def test_a_dry_run_lists_every_drive_and_starts_none(found, capsys):
+def test_a_dry_run_lists_every_drive_and_starts_none(real_drives, capsys):
     drives = [word for i in range(1, 25) for word in ("--drive", f"S{i}", "--rig", f"/dev/ttyACM{i}")]
     assert cli.main(["run", "consistency", *SMALL, *drives, "-n", "--json"]) == 0
     out, err = capsys.readouterr()
-    told = json.loads(out)
-    assert told["dry_run"] and [one["drive_name"] for one in told["drives"]] == [f"S{i}" for i in range(1, 25)]
-    assert told["drives"][7]["rig"] == "/dev/ttyACM8" and told["drives"][7]["destroyed"]
-    assert all(one["host_s"][1] > 0 and one["written_bytes"][1] > 0 for one in told["drives"])
+    document = json.loads(out)
+    assert document["dry_run"] and [one["drive_name"] for one in document["drives"]] == [f"S{i}" for i in range(1, 25)]
+    assert document["drives"][7]["rig"] == "/dev/ttyACM8" and document["drives"][7]["destroyed"]
+    assert all(one["host_s"][1] > 0 and one["written_bytes"][1] > 0 for one in document["drives"])
     assert "ALL DATA WILL BE LOST on 24 drives: S1, S2, " in err and err.count("Performance consistency") == 1
-    assert [serial for serial, _ in found[1]] == list(found[0]) and not any(serial for _, serial in found[1])
+    assert [serial for serial, _ in real_drives[1]] == list(real_drives[0]) and not any(
+        serial for _, serial in real_drives[1]
+    )
 
 
-def test_what_holds_one_drive_is_said_before_any_starts(found, monkeypatch, capsys):
+def test_what_holds_one_drive_is_said_before_any_starts(real_drives, monkeypatch, capsys):
     mounted = fleet.guard.Refusal("mounted", "/dev/sd2 on /home")
     monkeypatch.setattr(fleet.guard, "refusals", lambda drive, *_, **__: [mounted] if drive.serial == "S2" else [])
     words = ["run", "consistency", *SMALL, "--drive", "S1", "--drive", "S2"]
@@ -148,8 +150,8 @@ def drives_of(*serials: str):
 
 def test_each_serial_is_named_and_no_other():
     confirm.all_confirmed(drives_of("S1", "S2"), ["S2", "S1"])
-    for serials, said in ((["S1"], "S2"), (["S1", "S2", "S3"], "S3"), ([], "S1, S2")):
-        with pytest.raises(UnsafeTarget, match=said):
+    for serials, serial in ((["S1"], "S2"), (["S1", "S2", "S3"], "S3"), ([], "S1, S2")):
+        with pytest.raises(UnsafeTarget, match=serial):
             confirm.all_confirmed(drives_of("S1", "S2"), serials)
     with pytest.raises(UnsafeTarget, match="without a serial"):
         confirm.all_confirmed(drives_of("S1", ""), [])
@@ -212,17 +214,17 @@ def test_a_process_is_told_what_was_said(words):
             assert again[name] == value, name
 
 
-def test_each_drive_has_its_own_rig_and_consent(found, monkeypatch):
-    told = []
+def test_each_drive_has_its_own_rig_and_consent(real_drives, monkeypatch):
+    commands = []
     monkeypatch.setattr(
-        fleet, "_carried_out", lambda items, *_: told.extend(fleet.words_of(item.args) for item in items)
+        fleet, "_carried_out", lambda items, *_: commands.extend(fleet.words_of(item.args) for item in items)
     )
     words = ["run", "consistency", *SMALL, "--drive", "S1", "--rig", "/dev/a", "--drive", "S2"]
     assert cli.main([*words, "--destroy-data", "S2", "--destroy-data", "S1"]) == 0
-    first, second = map(set, told)
+    first, second = map(set, commands)
     assert first - second == {"--drive=S1", "--rig=/dev/a", "--destroy-data=S1"}
     assert second - first == {"--drive=S2", "--destroy-data=S2"}
-    assert found[1] == [("S1", "S1"), ("S2", "S2")]
+    assert real_drives[1] == [("S1", "S1"), ("S2", "S2")]
 
 
 # ---- how they end
@@ -232,11 +234,11 @@ def test_a_drive_that_fails_ends_no_other(monkeypatch, capsys):
     ending(monkeypatch, "ok", "drive", "ok")
     assert cli.main([*THREE, *SMALL, "--json"]) == 4
     out, err = capsys.readouterr()
-    told = json.loads(out)
-    assert told["exit_code"] == 4 and [one["exit_code"] for one in told["drives"]] == [0, 4, 0]
-    assert [one["state"] for one in told["drives"]] == ["complete", "failed", "complete"]
-    assert told["drives"][0]["results"][0]["run"] == "runs/sata-tlc" and not told["drives"][1]["results"]
-    assert told["drives"][1]["why"] == "error: expected a drive"
+    document = json.loads(out)
+    assert document["exit_code"] == 4 and [one["exit_code"] for one in document["drives"]] == [0, 4, 0]
+    assert [one["state"] for one in document["drives"]] == ["complete", "failed", "complete"]
+    assert document["drives"][0]["results"][0]["run"] == "runs/sata-tlc" and not document["drives"][1]["results"]
+    assert document["drives"][1]["why"] == "error: expected a drive"
     assert "sata-mlc: ssdrig run: error: expected a drive" in err
     assert "report: ./ssdrig report runs/sata-tlc runs/nvme-tlc" in err
 

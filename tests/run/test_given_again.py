@@ -93,15 +93,15 @@ def test_a_plan_that_is_not_ssdrigs_is_typed_for_a_real_drive(story, tmp_path):
     given_again.check(asked(run), run, {**story.header, "drive": DRIVE}, story.acts)
 
 
-@pytest.mark.parametrize("said", [0, 10**9, 10**18])
-def test_a_budget_is_typed_for_a_real_drive(story, tmp_path, said):
+@pytest.mark.parametrize("most_bytes", [0, 10**9, 10**18])
+def test_a_budget_is_typed_for_a_real_drive(story, tmp_path, most_bytes):
     run = made_with(story, preset=None)
     story = cut_short.read(run)
-    plan, header = plan_of(story, tmp_path), {**story.header, "budget_bytes": said}
+    plan, header = plan_of(story, tmp_path), {**story.header, "budget_bytes": most_bytes}
     with pytest.raises(UsageError, match="--budget on the command line") as error:
         given_again.check(asked(run, *plan), run, header, story.acts)
-    assert f"--budget '{said} B'" in error.value.do
-    given_again.check(asked(run, *plan, "--budget", f"{said} B"), run, header, story.acts)
+    assert f"--budget '{most_bytes} B'" in error.value.do
+    given_again.check(asked(run, *plan, "--budget", f"{most_bytes} B"), run, header, story.acts)
     given_again.check(asked(run, *plan, "--dry-run"), run, header, story.acts)
 
 
@@ -134,9 +134,9 @@ def test_a_file_that_the_plan_reads_has_to_be_named(tmp_path, step, names):
 
 
 def test_a_resumed_run_opens_no_file_before_it_was_named(story, monkeypatch):
-    found = cut_short.read(killed(story))
+    story_ = cut_short.read(killed(story))
     replay = expand.Act("play", "replay", {"file": "/x/secret"})
-    monkeypatch.setattr(cut_short, "read", lambda _: replace(found, acts=(*found.acts, replay)))
+    monkeypatch.setattr(cut_short, "read", lambda _: replace(story_, acts=(*story_.acts, replay)))
     monkeypatch.setattr(prepare, "measured", lambda *_: pytest.fail("the file was opened"))
     with pytest.raises(UsageError, match="--read"):
-        resume.command(asked(found.run, "--dry-run"))
+        resume.command(asked(story_.run, "--dry-run"))

@@ -268,14 +268,18 @@ def test_the_line_tells_the_round_the_rule_the_bytes_and_the_whole_runs_rest(mon
     at.begin(Pace("rounds/a", time_s=60.0))
     monkeypatch.setattr(live.time, "monotonic", lambda: at._started + 15)
     at.second(second(1000, 15.0) | {"total_bytes": 10**9})
-    said, line = capsys.readouterr()
+    stdout, line = capsys.readouterr()
     for part in ("rounds 3/5…25  1/1  a read=50   25%", "1,000 IOPS", "range 12 % of 20 %", "wrote 1.50 GB of 5.00 GB"):
         assert part in line
     # 45 s, for at its fastest this act writes all that is left; at its slowest 16 rounds of 60 s + 1 s + a reading
     assert line.endswith("ETA 0:45…18:27\n")
-    told = json.loads(said.splitlines()[-1])  # behind the line that the step has begun with
-    assert told["left_s"] == [45, 1107] and told["written_bytes"] == 15 * 10**8 and told["budget_bytes"] == 5 * 10**9
-    assert told["doing"] == "rounds 3/5…25 1/1 a read=50" and told["rule"] == "range 12 % of 20 %"
+    document = json.loads(stdout.splitlines()[-1])  # behind the line that the step has begun with
+    assert (
+        document["left_s"] == [45, 1107]
+        and document["written_bytes"] == 15 * 10**8
+        and document["budget_bytes"] == 5 * 10**9
+    )
+    assert document["doing"] == "rounds 3/5…25 1/1 a read=50" and document["rule"] == "range 12 % of 20 %"
     at.act_done(acts[0], 2 * 10**9)
     at.act(acts[1], None, 1, 1)
     at.begin(Pace("rest"))

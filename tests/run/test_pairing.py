@@ -66,8 +66,8 @@ def test_slots_are_judged_by_what_the_load_did():
     watts[bursts_[0]], done[bursts_[0]] = 0.5, 0  # the host stood still
     watts[rests[0]], done[rests[0]] = 0.505, BYTES  # the burst before went on
     watts[rests[1]] = float("nan")  # samples lost
-    found = look(slots, watts, done)
-    assert (found.bursts, found.rests) == (SLOTS // 2 - 1, SLOTS // 2 - 2) and pairing.verdict([[found]])[0] == PAIRED
+    look_ = look(slots, watts, done)
+    assert (look_.bursts, look_.rests) == (SLOTS // 2 - 1, SLOTS // 2 - 2) and pairing.verdict([[look_]])[0] == PAIRED
 
 
 def test_two_looks_with_an_outlier_each_are_enough():
@@ -120,8 +120,8 @@ def test_signature_writes_only_where_the_run_destroys_the_data_first():
     assert signature.may_write([act("set"), act("cuts")], whole) == 1 << 30
     for acts in ([act("load")], [act("fill")], [act("recall")], [act("idle"), act("fill")], [act("trim"), act("load")]):
         assert signature.may_write(acts, whole) == 0
-    kept = SimpleNamespace(do="purge", not_run="the drive is filled", range_bytes=0)
-    assert signature.may_write([kept, act("load")], whole) == 0
+    purge = SimpleNamespace(do="purge", not_run="the drive is filled", range_bytes=0)
+    assert signature.may_write([purge, act("load")], whole) == 0
     assert signature.may_write([act("purge"), act("fill")], whole, resumed=True) == 0
 
 
@@ -130,11 +130,11 @@ def test_sealed_drive_has_its_signature_after_it_was_judged():
 
 
 def test_dry_run_says_what_the_signature_takes():
-    said = signature.as_json([act("purge"), act("fill")], 1 << 40, True)
+    document = signature.as_json([act("purge"), act("fill")], 1 << 40, True)
     assert (
-        said["least_s"] <= said["most_s"] <= 10 < said["busy_most_s"]
-        and said["most_read_bytes"]
-        and said["most_written_bytes"]
+        document["least_s"] <= document["most_s"] <= 10 < document["busy_most_s"]
+        and document["most_read_bytes"]
+        and document["most_written_bytes"]
     )
     assert signature.as_json([act("load")], 1 << 40, True)["most_written_bytes"] == 0
     assert signature.as_json([act("load")], 1 << 40, False) is None
@@ -161,13 +161,15 @@ def paired_run(simulated, verdict, monkeypatch, acts, late=False):
     rig, live = SimpleNamespace(unpaired=""), SimpleNamespace(unpaired=False)
     book = SimpleNamespace(event=lambda kind, **more: {"kind": kind, **more})
     monkeypatch.setattr(
-        signature, "carry_out", lambda here, book, *_: book.event(pairing.EVENT, verdict=verdict, why="slow", looks=[])
+        signature,
+        "carry_out",
+        lambda bench_, book, *_: book.event(pairing.EVENT, verdict=verdict, why="slow", looks=[]),
     )
-    here = SimpleNamespace(drive={"capacity_bytes": 1 << 30}, simulated=simulated, target=None)
+    bench_ = SimpleNamespace(drive={"capacity_bytes": 1 << 30}, simulated=simulated, target=None)
     stop = SimpleNamespace(check=lambda: None)
     budget = SimpleNamespace(most_bytes=None)
     try:
-        run._pair(here, book, rig, stop, live, Progress(True), acts, False, budget)
+        run._pair(bench_, book, rig, stop, live, Progress(True), acts, False, budget)
     except NotPaired as error:
         return rig, error
     return rig, None
@@ -206,7 +208,7 @@ def test_try_in_which_a_busy_host_kept_no_rests_is_made_again(monkeypatch, starv
         return bursts.Played(0, 1, tuple(BYTES if slot or late else 0 for slot in slots))
 
     def rails(read, played, live, check):
-        own = [bool(each) for each in played.done_bytes] if feeds else [False] * SLOTS
+        own = [bool(amount) for amount in played.done_bytes] if feeds else [False] * SLOTS
         return {"supply": pairing.Rail(np.array(sound(own, source)), np.full(SLOTS, 1e-5), DIGIT_W)}
 
     monkeypatch.setattr(signature.bursts, "play", play)
@@ -254,7 +256,7 @@ def test_burst_of_a_drive_that_is_faster_than_the_most_lasts_its_whole_slot(monk
     drive = Memory()
     monkeypatch.setattr(drive, "read", lambda offset, length: at_ns.append(time.monotonic_ns()))
     played = bursts.play(lambda write: drive, (True, False), 0.5, 1 << 30)
-    late = [each for each in at_ns if each - played.begin_ns > pairing.SETTLE * played.slot_ns]
+    late = [at for at in at_ns if at - played.begin_ns > pairing.SETTLE * played.slot_ns]
     assert len(late) > len(at_ns) / 2 and played.done_bytes[0] > 32 * bursts.IO_BYTES
 
 
@@ -295,13 +297,13 @@ def named(rigs):
 @pytest.mark.parametrize("seed", range(20))
 def test_swapped_rigs_are_noticed_and_exchanged(monkeypatch, seed):
     rigs = fed(monkeypatch, {"P": "B", "Q": "A"}, seed)
-    found = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(seed))
-    assert found.feeds == {"A": "Q", "B": "P"} and set(found.moved) == {"A", "B"} and not found.unseen
+    matches = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(seed))
+    assert matches.feeds == {"A": "Q", "B": "P"} and set(matches.moved) == {"A", "B"} and not matches.unseen
     items = [
         SimpleNamespace(name=name, args=argparse.Namespace(rig=rig, drives=()), drive=object())
         for name, rig in (("A", "P"), ("B", "Q"))
     ]
-    fleet.take(items, found, Progress(True))
+    fleet.take(items, matches, Progress(True))
     assert [item.args.rig for item in items] == ["Q", "P"]
 
 
@@ -310,8 +312,8 @@ def test_rigs_given_as_they_are_stay(monkeypatch, seed):
     names = [f"drive{n}" for n in range(8)]
     rigs = fed(monkeypatch, {f"P{n}": name for n, name in enumerate(names)}, seed)
     given = {name: f"P{n}" for n, name in enumerate(names)}
-    found = matching.match(named(given), rigs, random.Random(seed))
-    assert found.feeds == given and not found.moved and not found.unseen
+    matches = matching.match(named(given), rigs, random.Random(seed))
+    assert matches.feeds == given and not matches.moved and not matches.unseen
 
 
 def test_rig_of_a_drive_that_another_rig_was_given_to_is_an_error(monkeypatch):
@@ -330,12 +332,12 @@ def test_drive_that_shows_its_signature_a_try_later_is_found(monkeypatch):
 
     def once_hidden(drives, patterns):
         tries.append(1)
-        found = real(drives, patterns if len(tries) > 1 else [patterns[0], (False,) * SLOTS])
-        return found | {"B": found["A"]} if len(tries) == 1 else found
+        played = real(drives, patterns if len(tries) > 1 else [patterns[0], (False,) * SLOTS])
+        return played | {"B": played["A"]} if len(tries) == 1 else played
 
     monkeypatch.setattr(matching, "_played", once_hidden)
-    found = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(3))
-    assert found.feeds == {"A": "Q", "B": "P"} and len(tries) == 2
+    matches = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(3))
+    assert matches.feeds == {"A": "Q", "B": "P"} and len(tries) == 2
 
 
 def shown(feeds, shows_at, counted):
@@ -370,17 +372,17 @@ def test_match_raises_after_the_last_try_only(a, b, feeds, counted):
     at = {name: [n for n in counted if n >= since and n <= most] for name, since in (("A", a), ("B", b))}
     seen = {on: rig for rig, on in feeds.items() if on and at[on]}
     try:
-        found = matching.matched_by(named({"A": "P", "B": "Q"}), list(feeds), look)
+        matches = matching.matched_by(named({"A": "P", "B": "Q"}), list(feeds), look)
     except UsageError:
         assert tries == most and len(seen) == 1 and seen.items() <= {("A", "Q"), ("B", "P")}
     else:
-        assert found.feeds == seen and (tries == most or not found.unseen)
+        assert matches.feeds == seen and (tries == most or not matches.unseen)
 
 
 def test_drive_that_no_rig_shows_keeps_the_rig_that_was_given(monkeypatch):
     rigs = fed(monkeypatch, {"P": "A", "Q": "nothing"}, 1)
-    found = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(1))
-    assert found.feeds == {"A": "P"} and found.unseen == ("B",) and not found.moved
+    matches = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(1))
+    assert matches.feeds == {"A": "P"} and matches.unseen == ("B",) and not matches.moved
 
 
 def test_drives_of_a_busy_host_are_tried_again(monkeypatch):
@@ -389,13 +391,13 @@ def test_drives_of_a_busy_host_are_tried_again(monkeypatch):
 
     def starved(drives, patterns):
         tries.append(1)
-        found = real(drives, patterns if len(tries) == 3 else [(False,) * SLOTS for _ in drives])
+        played = real(drives, patterns if len(tries) == 3 else [(False,) * SLOTS for _ in drives])
         late = bursts.Played(0, 1, (BYTES,) * SLOTS)
-        return dict.fromkeys(found, late) if len(tries) < 3 else found
+        return dict.fromkeys(played, late) if len(tries) < 3 else played
 
     monkeypatch.setattr(matching, "_played", starved)
-    found = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(3))
-    assert found.feeds == {"A": "Q", "B": "P"} and len(tries) == 3
+    matches = matching.match(named({"A": "P", "B": "Q"}), rigs, random.Random(3))
+    assert matches.feeds == {"A": "Q", "B": "P"} and len(tries) == 3
 
 
 def chance(p: float, bursts: int = 12, rests: int = 12, p_asked: float | None = None) -> pairing.Look:

@@ -66,7 +66,7 @@ def recorded(tmp_path):
         def none(*_):
             pytest.fail("record changes nothing")
 
-        here = Bench(
+        bench_ = Bench(
             **dict(drive=DRIVE, target_now=none, port=None, simulated=False, purge=none, flush=none, trim=none)
             | dict(poll=lambda like: document(1000, 1000), check=lambda: None, change=none, write_blocks=none)
             | dict(witness=kernel)
@@ -76,7 +76,7 @@ def recorded(tmp_path):
         args = SimpleNamespace(runs=str(tmp_path / "runs"), influx=None, jsonl=False, verbose=False, words=list(words))
         with Stop(Progress(quiet=True)) as stop, stop.held():
             kernel.stop = stop if stops else None
-            return run.carry_out(args, plan, here, Progress(quiet=True), stop)
+            return run.carry_out(args, plan, bench_, Progress(quiet=True), stop)
 
     return carry_out
 
@@ -209,15 +209,15 @@ def test_what_proves_the_drive_holds_for_readers_too():
 
 def test_bench_of_a_reader_has_no_way_to_write():
     made = Bench(DRIVE, lambda: "x", None, False, *(lambda *_: pytest.fail("written") for _ in range(3)), lambda: None)
-    found = bench._reading(made, SimpleNamespace(drive=SimpleNamespace(node="/dev/sdz"), path="/dev/sdz"))
+    reader = bench._reading(made, SimpleNamespace(drive=SimpleNamespace(node="/dev/sdz"), path="/dev/sdz"))
     for change in (
-        lambda: found.fio_target,
-        lambda: found.purge(None),
-        lambda: found.flush(),
-        lambda: found.trim(1),
-        lambda: found.change("a", "b"),
-        lambda: found.write_blocks({}),
-        lambda: found.connect(True),
+        lambda: reader.fio_target,
+        lambda: reader.purge(None),
+        lambda: reader.flush(),
+        lambda: reader.trim(1),
+        lambda: reader.change("a", "b"),
+        lambda: reader.write_blocks({}),
+        lambda: reader.connect(True),
     ):
         with pytest.raises(UnsafeTarget):
             change()

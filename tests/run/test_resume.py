@@ -21,13 +21,13 @@ from ssdrig.runs import integrity, journal, parts
 def test_a_story_says_what_is_done_and_what_was_written_since_the_last_reading(story):
     run = killed(story)
     assert journal.state(run) == "died"
-    found = cut_short.read(run)
-    assert found.past.cut.label == "rounds/point" and found.past.rounds == 1 and found.past.jobs == 3
-    assert found.plan.params == {"most": 6}
-    assert found.before.firmware == "F1" and found.before.host_written_bytes == 101 * UNIT
-    assert found.ours == (10 << 20, (10 << 20) + cut_short.UNSEEN_S * (6 << 20))
-    assert found.moved_bytes == 0  # of a round nothing counts
-    prepared, _ = resume.rest_of(found, DRIVE, found.past.state, ())
+    story_ = cut_short.read(run)
+    assert story_.past.cut.label == "rounds/point" and story_.past.rounds == 1 and story_.past.jobs == 3
+    assert story_.plan.params == {"most": 6}
+    assert story_.before.firmware == "F1" and story_.before.host_written_bytes == 101 * UNIT
+    assert story_.ours == (10 << 20, (10 << 20) + cut_short.UNSEEN_S * (6 << 20))
+    assert story_.moved_bytes == 0  # of a round nothing counts
+    prepared, _ = resume.rest_of(story_, DRIVE, story_.past.state, ())
     assert prepared.seen == {"rounds/point": {1: MEAN}}
 
 
@@ -103,16 +103,16 @@ def test_a_dry_run_says_what_holds_and_what_is_done_again(story, capsys, monkeyp
     args = asked(run, "--dry-run", "--json")
     args.quiet = False
     assert resume.command(args) == 0
-    said = capsys.readouterr()
-    found = json.loads(said.out)["resume"]
-    assert found["state"]["name"] == "written" and not found["state"]["steady"] and found["round"] == 2
-    assert found["void"] == ["the steady state: an interruption ends it"] and found["part"] == 2
-    assert "cut short in rounds/point, round 2; part 2 goes on with rounds, round 2" in said.err
-    assert "holds           the drive is written by rounds/point" in said.err and not (run / "part-2").exists()
+    output = capsys.readouterr()
+    document = json.loads(output.out)["resume"]
+    assert document["state"]["name"] == "written" and not document["state"]["steady"] and document["round"] == 2
+    assert document["void"] == ["the steady state: an interruption ends it"] and document["part"] == 2
+    assert "cut short in rounds/point, round 2; part 2 goes on with rounds, round 2" in output.err
+    assert "holds           the drive is written by rounds/point" in output.err and not (run / "part-2").exists()
     facts["host_written_bytes"] *= 10
     assert resume.command(args) == 0
-    found = json.loads(capsys.readouterr().out)["resume"]
-    assert found["begins"] == "purge" and "everything" in found["void"][-1]
+    document = json.loads(capsys.readouterr().out)["resume"]
+    assert document["begins"] == "purge" and "everything" in document["void"][-1]
     monkeypatch.setattr(persistence, "facts", lambda folder: None)
     assert resume.command(args) == 0
     assert "was not kept" in capsys.readouterr().err
@@ -144,15 +144,15 @@ def test_a_dry_run_says_that_a_steady_state_is_had_again(tmp_path, capsys, monke
     args = asked(killed(book), "--dry-run", "--json")
     args.quiet = False
     assert resume.command(args) == 0
-    said = capsys.readouterr()
-    found = json.loads(said.out)["resume"]
-    assert (found["begins"], found["round"], found["void"]) == (
+    output = capsys.readouterr()
+    document = json.loads(output.out)["resume"]
+    assert (document["begins"], document["round"], document["void"]) == (
         "rounds/point",
         6,
         ["the steady state: an interruption ends it"],
     )
-    assert "cut short in later; part 2 goes on with rounds, round 6" in said.err
-    assert "done again      the steady state of rounds: a round that preconditions, then five new ones" in said.err
+    assert "cut short in later; part 2 goes on with rounds, round 6" in output.err
+    assert "done again      the steady state of rounds: a round that preconditions, then five new ones" in output.err
 
 
 def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
@@ -193,9 +193,9 @@ def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
 
 
 def test_the_budget_is_of_all_parts(story):
-    found = cut_short.read(killed(story))
+    story_ = cut_short.read(killed(story))
     args = SimpleNamespace(budget="1 GB")
-    budget = resume._budget(found, args, None)
+    budget = resume._budget(story_, args, None)
     assert (budget.most_bytes, budget.written_bytes) == (10**9, (64 << 20) + 2 * (10 << 20))
 
 
@@ -206,8 +206,8 @@ def test_a_run_that_is_done_has_nothing_left(story, capsys):
     args = asked(run, "--json")
     args.quiet = False
     assert resume.command(args) == 0
-    said = capsys.readouterr()
-    assert "nothing is left to do" in said.err and json.loads(said.out)["acts"] == []
+    output = capsys.readouterr()
+    assert "nothing is left to do" in output.err and json.loads(output.out)["acts"] == []
 
 
 def test_what_counts_of_an_act_that_was_cut_short_twice(tmp_path):
@@ -229,9 +229,9 @@ def test_what_counts_of_an_act_that_was_cut_short_twice(tmp_path):
     book.event("step.start", step="wear")
     wrote(book, "wear", [20 << 20])
     killed(book)
-    found = cut_short.read(run)
-    assert found.moved_bytes == 50 << 20
-    todo = standing.todo(found.acts, found.past, found.past.state, (), found.moved_bytes)
+    story_ = cut_short.read(run)
+    assert story_.moved_bytes == 50 << 20
+    todo = standing.todo(story_.acts, story_.past, story_.past.state, (), story_.moved_bytes)
     assert [act.path for act in todo.acts] == ["wear"] and todo.acts[0].amount_bytes == 78 << 20
 
 

@@ -64,8 +64,8 @@ def test_a_journal_that_lacks_lines_voids_all(story):
     begun = next(i for i, line in enumerate(whole) if b'"round": 2' in line)
     for lines, words in ((whole[:begun], "fio was started 3 times"), (whole[:2] + whole[3:], "1 lines are missing")):
         file.write_bytes(b"".join(lines))
-        found = cut_short.read(run)
-        _, todo = resume.rest_of(found, DRIVE, found.past.state, ())
+        story_ = cut_short.read(run)
+        _, todo = resume.rest_of(story_, DRIVE, story_.past.state, ())
         assert todo.state == UNKNOWN and words in todo.void[-1] and todo.begins == 0
     file.write_bytes(b"".join(whole) + whole[0][:-9])  # what a kill may leave
     assert not cut_short.read(run).doubts
@@ -78,21 +78,21 @@ def test_a_journal_that_lacks_lines_voids_all(story):
 
 
 def test_what_the_rest_cannot_be_done_with_is_said_first(story, monkeypatch):
-    found = cut_short.read(killed(story))
+    story_ = cut_short.read(killed(story))
     done = (64 << 20) + 2 * (10 << 20)
-    prepared, _ = resume.rest_of(found, DRIVE, found.past.state, ())
+    prepared, _ = resume.rest_of(story_, DRIVE, story_.past.state, ())
     args = SimpleNamespace(budget=f"{done} B", dry_run=True)
     with pytest.raises(UsageError, match="a budget of at least"):
-        resume._able(found, args, prepared, None, prepare.VIRTUAL)
+        resume._able(story_, args, prepared, None, prepare.VIRTUAL)
     args.budget = ""
     with pytest.raises(UsageError, match="--budget"):
-        resume._able(found, args, prepared, None, prepare.VIRTUAL)
+        resume._able(story_, args, prepared, None, prepare.VIRTUAL)
     args.budget = f"{done + (1 << 30)} B"
-    assert resume._able(found, args, prepared, None, prepare.VIRTUAL).left_bytes() == 1 << 30
+    assert resume._able(story_, args, prepared, None, prepare.VIRTUAL).left_bytes() == 1 << 30
     asked = replace(prepared, acts=(expand.Act("heat", "ask", {"text": "x"}), *prepared.acts))
     args.dry_run = False
     with mock.patch("sys.stdin.isatty", lambda: False), pytest.raises(UsageError, match="asks the user"):
-        resume._able(found, args, asked, None, prepare.VIRTUAL)
+        resume._able(story_, args, asked, None, prepare.VIRTUAL)
 
 
 def test_a_rest_needs_the_bench_it_began_on(tmp_path):
@@ -112,9 +112,9 @@ def test_a_rest_needs_the_bench_it_began_on(tmp_path):
 @pytest.mark.parametrize("key", ["point", "chosen", "mean"])
 def test_an_event_of_another_kind_with_a_right_seal_is_a_damaged_line(story, key):
     story.event("step.end", step="rounds/point", ok=True, round=2, **{key: "x"})
-    found = cut_short.read(killed(story))
-    assert any("1 damaged lines" in words for words in found.doubts)
-    assert resume.rest_of(found, DRIVE, found.past.state, ())[1].state == UNKNOWN
+    story_ = cut_short.read(killed(story))
+    assert any("1 damaged lines" in words for words in story_.doubts)
+    assert resume.rest_of(story_, DRIVE, story_.past.state, ())[1].state == UNKNOWN
 
 
 @pytest.mark.parametrize(("trims", "used", "known"), [(False, 5, 5), (False, True, None), (True, 5, None)])
@@ -168,14 +168,14 @@ def test_a_run_that_began_with_a_rig_goes_on_without_only_when_asked_to():
 
 
 def test_a_real_run_is_refused_without_its_rig_before_the_drive_is_asked(story, monkeypatch):
-    found = cut_short.read(killed(story))
+    story_ = cut_short.read(killed(story))
     drive = a_drive(model="SIMULATED", serial="S1", capacity_bytes=64 << 20, logical_block_bytes=4096)
     monkeypatch.setattr(resume.inventory, "find", lambda serial: drive)
     monkeypatch.setattr(resume.bench, "polled", lambda drive: pytest.fail("the drive was asked"))
-    part = found.parts[-1][0] | {"rig": {"port": "/dev/ttyACM0"}}
+    part = story_.parts[-1][0] | {"rig": {"port": "/dev/ttyACM0"}}
     args = SimpleNamespace(drive=None, rig=None, without_rig=False, power_off=None)
     with pytest.raises(UsageError, match="no --rig"):
-        resume._on_real(replace(found, parts=[(part, [])]), args, None, None, None)
+        resume._on_real(replace(story_, parts=[(part, [])]), args, None, None, None)
 
 
 def test_resumed_campaign_is_refused_by_slot_and_switch_as_a_new_one(tmp_path, monkeypatch):

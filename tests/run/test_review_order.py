@@ -41,26 +41,26 @@ def item(tmp_path, name, text, drive=DRIVE):
 
 
 def names(items):
-    return [each.name for each in items]
+    return [entry.name for entry in items]
 
 
 def test_a_plan_comes_after_the_one_that_leaves_what_it_needs(tmp_path):
     other = FILLED + load("load", 'time = "10 s"', block="8 KiB") + shown("load")
-    given = [item(tmp_path, *each) for each in (("begins", BEGINS), ("other", other), ("steady", STEADY))]
-    found = order.arranged(given)
-    assert names(found) == ["other", "steady", "begins"] and found[2].leaves_out == 3
-    assert found[2].after == "steady" and found[0].after is None
-    whole, short = given[0].prepared.cost, found[2].shortened.cost
+    given = [item(tmp_path, *words) for words in (("begins", BEGINS), ("other", other), ("steady", STEADY))]
+    arranged = order.arranged(given)
+    assert names(arranged) == ["other", "steady", "begins"] and arranged[2].leaves_out == 3
+    assert arranged[2].after == "steady" and arranged[0].after is None
+    whole, short = given[0].prepared.cost, arranged[2].shortened.cost
     assert short.written_bytes == (0, 0) < whole.written_bytes and short.time_s[1] < whole.time_s[1] / 10
-    assert order.total(found).time_s[1] == pytest.approx(sum(each.shortened.cost.time_s[1] for each in found))
+    assert order.total(arranged).time_s[1] == pytest.approx(sum(entry.shortened.cost.time_s[1] for entry in arranged))
 
 
 def test_what_only_reads_passes_on_what_it_found(tmp_path):
     writes = BEGINS.replace("read = 100", "read = 50").replace("reads", "mixed")
-    given = [item(tmp_path, *each) for each in (("a", writes), ("b", BEGINS), ("steady", STEADY))]
-    found = order.arranged(given)
-    assert [(each.name, each.leaves_out) for each in found] == [("steady", 0), ("b", 3), ("a", 3)]
-    assert [each.leaves_out for each in order.chained([given[2], given[0], given[1]])] == [0, 3, 0]
+    given = [item(tmp_path, *words) for words in (("a", writes), ("b", BEGINS), ("steady", STEADY))]
+    arranged = order.arranged(given)
+    assert [(entry.name, entry.leaves_out) for entry in arranged] == [("steady", 0), ("b", 3), ("a", 3)]
+    assert [entry.leaves_out for entry in order.chained([given[2], given[0], given[1]])] == [0, 3, 0]
 
 
 @pytest.mark.parametrize(
@@ -80,26 +80,26 @@ def test_what_only_reads_passes_on_what_it_found(tmp_path):
     ],
 )
 def test_nothing_is_left_out_where_the_state_is_another(tmp_path, before, why):
-    found = order.chained([item(tmp_path, "one", before), item(tmp_path, "two", BEGINS)])
-    assert found[1].leaves_out == 0, why
+    chained = order.chained([item(tmp_path, "one", before), item(tmp_path, "two", BEGINS)])
+    assert chained[1].leaves_out == 0, why
 
 
 def test_a_step_that_a_view_shows_is_never_left_out(tmp_path):
-    found = order.chained([item(tmp_path, "one", STEADY), item(tmp_path, "two", BEGINS + shown("fill"))])
-    assert found[1].leaves_out == 0
+    chained = order.chained([item(tmp_path, "one", STEADY), item(tmp_path, "two", BEGINS + shown("fill"))])
+    assert chained[1].leaves_out == 0
     formula = '[[show]]\nview = "figure"\nname = "f"\ntitle = "F"\nformula = "before.iops / reads.iops"\nunit = "%"\n'
-    assert order.chained([found[0], item(tmp_path, "three", BEGINS + formula)])[1].leaves_out == 0
+    assert order.chained([chained[0], item(tmp_path, "three", BEGINS + formula)])[1].leaves_out == 0
 
 
 def test_a_fill_is_not_made_twice_where_only_reads_lie_between(tmp_path):
     reads = FILLED + load("reads", 'time = "10 s"', 100) + shown("reads")
     again = reads.replace('name = "fill"', 'name = "written-once"')
-    found = order.chained([item(tmp_path, "one", reads), item(tmp_path, "two", again)])
-    assert found[1].leaves_out == 2
+    chained = order.chained([item(tmp_path, "one", reads), item(tmp_path, "two", again)])
+    assert chained[1].leaves_out == 2
     twice = reads.replace('do = "fill"\n', 'do = "fill"\namount = "2 x"\n')
-    assert order.chained([found[0], item(tmp_path, "three", twice)])[1].leaves_out == 0
-    kept = '[[step]]\nname = "cache"\ndo = "set"\nwrite_cache = "off"\n'
-    assert order.chained([found[0], item(tmp_path, "four", kept + reads)])[1].leaves_out == 0, "other settings"
+    assert order.chained([chained[0], item(tmp_path, "three", twice)])[1].leaves_out == 0
+    setting = '[[step]]\nname = "cache"\ndo = "set"\nwrite_cache = "off"\n'
+    assert order.chained([chained[0], item(tmp_path, "four", setting + reads)])[1].leaves_out == 0, "other settings"
 
 
 def test_a_rule_that_did_not_hold_leaves_nothing_to_others(tmp_path):
@@ -136,16 +136,16 @@ def test_conditions_are_set_in_every_run(tmp_path):
 def test_each_plan_of_the_table_is_one_or_is_said_to_be_missing(level):
     """All that there are run on a large drive of some bench, with the parameters that the table has for this level."""
     large = {**DRIVE, "capacity_bytes": 1 << 38, "raw_nand_bytes": 1 << 38}
-    found = order.of_level(level, large, frozenset(grammar.CAPABILITIES), "nowhere", 1)
-    assert sorted(names(found)) == sorted(entry.name for entry in reviews.entries())
+    level_items = order.of_level(level, large, frozenset(grammar.CAPABILITIES), "nowhere", 1)
+    assert sorted(names(level_items)) == sorted(entry.name for entry in reviews.entries())
     shipped = grammar.shipped()
-    for each in found:
-        if each.prepared:
-            assert not each.why and (level != "quick" or each.prepared.plan.scaled)
+    for entry in level_items:
+        if entry.prepared:
+            assert not entry.why and (level != "quick" or entry.prepared.plan.scaled)
         else:
-            missing = each.plan not in shipped
-            assert each.why == "this ssdrig has no such plan yet" if missing else "leaves it out" in each.why, each
-    assert [each for each in found if each.prepared]
+            missing = entry.plan not in shipped
+            assert entry.why == "this ssdrig has no such plan yet" if missing else "leaves it out" in entry.why, entry
+    assert [entry for entry in level_items if entry.prepared]
     assert {entry.why_not("full") for entry in reviews.entries()} <= {None, "this ssdrig has no such plan yet"}
 
 
@@ -175,8 +175,8 @@ def test_the_dry_run_adds_up(tmp_path):
     given = [item(tmp_path, "begins", BEGINS), item(tmp_path, "steady", STEADY)]
     given = [*order.arranged(given), Item("gone", "gone", None, {}, why="no such plan")]
     document = perform.dry_as_json("quick", DRIVE, given, Budget(10**12), 1e12)
-    each = [row for row in document["plans"] if row["why"] is None]
-    assert document["written_bytes"] == [sum(row["written_bytes"][i] for row in each) for i in (0, 1)]
+    planned = [row for row in document["plans"] if row["why"] is None]
+    assert document["written_bytes"] == [sum(row["written_bytes"][i] for row in planned) for i in (0, 1)]
     assert document["share_percent"] == [round(size / 1e10, 4) for size in document["written_bytes"]]
     shortened = document["plans"][1]
     assert shortened["left_out"] == ["purge", "fill", "before"] and shortened["after"] == "steady"

@@ -74,7 +74,7 @@ def carried_out(tmp_path, monkeypatch):
 
         target = tmp_path / "drive"
         target.write_bytes(bytes(SIZE))
-        here = Bench(
+        bench_ = Bench(
             **(
                 dict(
                     drive=DRIVE,
@@ -94,7 +94,7 @@ def carried_out(tmp_path, monkeypatch):
         args = SimpleNamespace(runs=str(tmp_path / "runs"), influx=None, jsonl=False, verbose=False)
         show = Progress(quiet=True)
         with Stop(show) as stop, stop.held():
-            folder, end = run.carry_out(args, plan, here, show, stop)
+            folder, end = run.carry_out(args, plan, bench_, show, stop)
         return folder, end, asked
 
     return carry_out
@@ -216,7 +216,7 @@ def test_tripped_rail_is_the_reason_next_to_what_was_proven_before(error, code):
     with end.of_steps(SimpleNamespace(name="")):
         if error:
             raise error
-    book = SimpleNamespace(close=lambda *said: closed.append(said))
+    book = SimpleNamespace(close=lambda *words: closed.append(words))
     trip = RailTripped("a rail within its limit", "rail 0 opened", "look")
     end.close(book, SimpleNamespace(failures=[]), SimpleNamespace(failure=trip))
     ((_, why, exit_code),) = closed

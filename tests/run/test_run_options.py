@@ -31,7 +31,7 @@ def nothing_starts(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "words, message",
     [
         (["--op", "nan"], "--op"),
         (["--op", "inf"], "--op"),
@@ -66,14 +66,14 @@ def nothing_starts(monkeypatch):
         (["--destroy-data", "S1"], "--destroy-data only with --drive"),
     ],
 )
-def test_virtual_refused(words, said, capsys):
+def test_virtual_refused(words, message, capsys):
     assert cli.main([*VIRTUAL, *words]) == 2
     err = capsys.readouterr().err
-    assert said in err and "Traceback" not in err
+    assert message in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "words, message",
     [
         (["--capacity", "8GiB"], "--capacity only with --virtual"),
         (["--faults", "{}"], "--faults only with --virtual"),
@@ -82,9 +82,9 @@ def test_virtual_refused(words, said, capsys):
         (["--virtual", "sata-tlc"], "only one"),
     ],
 )
-def test_real_refused(words, said, capsys):
+def test_real_refused(words, message, capsys):
     assert cli.main(["run", "consistency", "--drive", "S1", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_malformed_address_in_the_environment(monkeypatch, capsys):
@@ -96,9 +96,9 @@ def test_a_dry_run_needs_no_bench(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert cli.main([*VIRTUAL, "--dry-run", "--json", "--op", "25", "--capacity", "512MiB"]) == 0
     out, err = capsys.readouterr()
-    said = json.loads(out)
-    assert said["dry_run"] and said["method"]["op_percent"] == 25
-    assert said["fill_bytes"] == said["method"]["tested_bytes"] < 512 << 20
+    document = json.loads(out)
+    assert document["dry_run"] and document["method"]["op_percent"] == 25
+    assert document["fill_bytes"] == document["method"]["tested_bytes"] < 512 << 20
     assert "consistency (Performance consistency" in err and not list(tmp_path.iterdir())
 
 
@@ -114,10 +114,13 @@ def test_the_plan_is_of_the_drive_that_will_be_there(preset, capacity):
     from ssdrig.virtual.flash.drive import VirtualDrive
 
     args = argparse.Namespace(virtual=preset, capacity=capacity)
-    said = run_options.virtual_drive(args)
+    planned_drive = run_options.virtual_drive(args)
     drive = VirtualDrive(PRESETS[preset], capacity_bytes=768 << 20 if capacity else None)
-    assert said["raw_nand_bytes"] == drive.raw_nand_bytes and said["capacity_bytes"] == drive.pages * 4096
-    assert type(said["raw_nand_bytes"]) is int
+    assert (
+        planned_drive["raw_nand_bytes"] == drive.raw_nand_bytes
+        and planned_drive["capacity_bytes"] == drive.pages * 4096
+    )
+    assert type(planned_drive["raw_nand_bytes"]) is int
 
 
 def test_a_preset_that_there_is_not():
@@ -154,8 +157,8 @@ def test_a_disk_without_room_for_the_logs_is_said_before_anything_starts(tmp_pat
     asked = []
     monkeypatch.setattr(able.shutil, "disk_usage", lambda path: asked.append(path) or SimpleNamespace(free=3_000_000))
     assert cli.main(["run", "pts-iops", "--variant", "quick", *VIRTUAL[2:], "--runs", str(runs)]) == 8
-    said = capsys.readouterr().err
-    assert asked == [tmp_path] and "free in" in said and "3.00 MB" in said and "Traceback" not in said
+    stderr = capsys.readouterr().err
+    assert asked == [tmp_path] and "free in" in stderr and "3.00 MB" in stderr and "Traceback" not in stderr
     assert not runs.parent.exists()
     able.room(runs, 3_000_000)
 
@@ -188,15 +191,15 @@ def test_a_plan_that_asks_a_person_wants_a_terminal(tmp_path, capsys):
 def test_several_shares_are_runs_one_after_the_other_and_all_are_checked_first(capsys):
     assert cli.main([*VIRTUAL, "--dry-run", "--json", "--op", "own,25,50", "--capacity", "512MiB"]) == 0
     out, err = capsys.readouterr()
-    each = [json.loads(line)["method"] for line in out.splitlines()]
-    assert [method["op_percent"] for method in each] == [None, 25, 50] and err.count("in all") == 3
+    methods = [json.loads(line)["method"] for line in out.splitlines()]
+    assert [method["op_percent"] for method in methods] == [None, 25, 50] and err.count("in all") == 3
     assert cli.main([*VIRTUAL, "--dry-run", "--json", "--op", "25,1"]) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and "own over-provisioning" in said.err
+    output = capsys.readouterr()
+    assert output.out == "" and "own over-provisioning" in output.err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--op", "25,25"], "each share of --op once"),
         (["--op", "25,"], "--op from 0 to below 100"),
@@ -204,14 +207,14 @@ def test_several_shares_are_runs_one_after_the_other_and_all_are_checked_first(c
         (["--op-of-user", "100"], "--op-of-user from 0 to below 100"),
     ],
 )
-def test_shares_that_are_refused(words, said, capsys):
-    assert cli.main([*VIRTUAL, *words]) == 2 and said in capsys.readouterr().err
+def test_shares_that_are_refused(words, message, capsys):
+    assert cli.main([*VIRTUAL, *words]) == 2 and message in capsys.readouterr().err
 
 
 def test_over_provisioning_of_the_user_capacity_needs_no_raw_nand(capsys):
     assert cli.main([*VIRTUAL, "--dry-run", "--json", "--op-of-user", "20", "--capacity", "1GiB"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["method"]["tested_bytes"] == said["drive"]["capacity_bytes"] * 4 // 5 >> 20 << 20
+    document = json.loads(capsys.readouterr().out)
+    assert document["method"]["tested_bytes"] == document["drive"]["capacity_bytes"] * 4 // 5 >> 20 << 20
     args = run_options.parse(["consistency", "--drive", "S", "--op-of-user", "0"])
     assert run_options.parameters(args)[1] == {"range": "100.000000 %"}
 

@@ -38,8 +38,8 @@ def recorded(acts, rounds=5):
             inside = [a for a in acts if a.repeat == act.repeat]
             most = rounds if act.repeat.until else act.repeat.most
             for number in range(act.repeat.first, act.repeat.first + most):
-                for each in inside:
-                    events += one(each, number)
+                for member in inside:
+                    events += one(member, number)
                 if act.repeat.until:
                     steady = number == act.repeat.first + most - 1
                     events.append({"kind": "round", "step": act.repeat.path, "round": number, "steady": steady})

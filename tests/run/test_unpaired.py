@@ -53,9 +53,9 @@ MAKERS = [consistency, plan, cuts]
 def changed(value, factor: float, measured: bool = False):
     """What an event has of the rig's measuring, times the factor."""
     if isinstance(value, dict):
-        return {key: changed(each, factor, measured or key.endswith(MEASURED)) for key, each in value.items()}
+        return {key: changed(item, factor, measured or key.endswith(MEASURED)) for key, item in value.items()}
     if isinstance(value, list):
-        return [changed(each, factor, measured) for each in value]
+        return [changed(item, factor, measured) for item in value]
     return value * factor if measured and isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -72,10 +72,10 @@ def judge(run: Path, verdict: str, factor: float = 1.0) -> None:
     """Add the event of the signature; what events have of the rig is that of so many times the power."""
     events = [changed(event, factor) for event in bare(run)]
     for path in run.glob("powerloss/*/verdict.json"):
-        said = sessions.unsealed(path)
-        path.write_bytes(sessions.sealed({**said, "record": changed(said["record"], factor)}))
-    found = {"t_ns": events[0]["t_ns"] + 1, "kind": EVENT, "verdict": verdict, "why": WHY, "looks": []}
-    synthetic_run.seal(run, [events[0], found, *events[1:]])
+        document = sessions.unsealed(path)
+        path.write_bytes(sessions.sealed({**document, "record": changed(document["record"], factor)}))
+    event = {"t_ns": events[0]["t_ns"] + 1, "kind": EVENT, "verdict": verdict, "why": WHY, "looks": []}
+    synthetic_run.seal(run, [events[0], event, *events[1:]])
 
 
 def bare(run: Path) -> list[dict]:
@@ -137,8 +137,8 @@ def ways(run: Path, tmp: Path) -> dict[str, str]:
     at, tenths, newest = Place(), 0, 0
     out["serve live"] = json.dumps(tail.facts())
     while (message := tail.since(at, tenths, newest))[0]:
-        said, at, tenths, newest = message
-        out["serve live"] += json.dumps(said)
+        seconds, at, tenths, newest = message
+        out["serve live"] += json.dumps(seconds)
     return {
         way: OF_VERDICTS.sub(r"\1", text.replace(str(run.parent), "RUNS").replace(str(tmp), "TMP"))
         for way, text in out.items()
@@ -147,11 +147,11 @@ def ways(run: Path, tmp: Path) -> dict[str, str]:
 
 def both(tmp_path, maker, verdict, monkeypatch) -> tuple[dict[str, str], dict[str, str]]:
     """The ways out of two runs, of which the second rig saw more power."""
-    found = []
+    both_ = []
     for name, factor in (("a", 1.0), ("b", 1.75)):
         run = made(tmp_path / name, maker, factor, verdict, monkeypatch)
-        found.append(ways(run, tmp_path / f"out-{name}"))
-    return found[0], found[1]
+        both_.append(ways(run, tmp_path / f"out-{name}"))
+    return both_[0], both_[1]
 
 
 def differing(a: dict[str, str], b: dict[str, str]) -> set[str]:
@@ -172,11 +172,11 @@ def test_power_of_an_unpaired_run_leaves_on_no_way(tmp_path, monkeypatch, maker,
 
 def test_power_of_a_paired_run_leaves_on_each_way(tmp_path, monkeypatch):
     """The test above can fail."""
-    found = differing(*both(tmp_path, consistency, PAIRED, monkeypatch))
+    differing_ = differing(*both(tmp_path, consistency, PAIRED, monkeypatch))
     known = {"terminal", "page", "figures.json", "runs", "serve runs", "serve live", "embed power"}
     known |= {"influx power", "influx drive_power", "influx load_second"}
     known |= {"influx run_result", "influx run_figure", "influx run_value"}
-    assert known | {"lake run", "lake figure", "lake second", "lake sample"} <= found, known - found
+    assert known | {"lake run", "lake figure", "lake second", "lake sample"} <= differing_, known - differing_
 
 
 @pytest.mark.slow
@@ -195,8 +195,8 @@ def test_power_of_unpaired_runs_leaves_on_no_page_of_a_review(tmp_path, monkeypa
 
 def test_verify_counts_no_power_of_an_unpaired_run(tmp_path, monkeypatch):
     run = made(tmp_path, plan, 1.0, NOT_PAIRED, monkeypatch)
-    found = points.counts(run)
-    assert not found["power"] and not found["drive_power"] and found["fio_interval"]
+    counts = points.counts(run)
+    assert not counts["power"] and not counts["drive_power"] and counts["fio_interval"]
 
 
 def test_power_waits_for_a_signature_after_the_last_step(tmp_path, monkeypatch):
@@ -212,8 +212,8 @@ def test_power_waits_for_a_signature_after_the_last_step(tmp_path, monkeypatch):
         emitter.step(final=True)
     assert "\npower," not in (run / "points.lp").read_text(), "the run ended before the signature"
     (run / "points.lp").unlink()
-    found = {"t_ns": quiet["t_ns"] + 1, "kind": EVENT, "verdict": PAIRED, "why": None, "looks": []}
-    synthetic_run.seal(run, [events[0], late, *events[2:-2], found])
+    event = {"t_ns": quiet["t_ns"] + 1, "kind": EVENT, "verdict": PAIRED, "why": None, "looks": []}
+    synthetic_run.seal(run, [events[0], late, *events[2:-2], event])
     with Emitter(run) as emitter:
         emitter.step(final=True)
     assert "\npower," in (run / "points.lp").read_text()
