@@ -66,8 +66,8 @@ def test_events_keep_order_and_fields(book):
 
 def test_events_can_be_followed(book):
     a = book.event("note", text="ä")
-    found, offset, left = journal.read_events(book.path)
-    assert (found, left) == ([a], 0)
+    events, offset, left = journal.read_events(book.path)
+    assert (events, left) == ([a], 0)
     b = book.event("note", text="b")
     assert journal.read_events(book.path, offset) == ([b], (book.path / "events.jsonl").stat().st_size, 0)
 
@@ -104,7 +104,7 @@ def test_put_stays_inside(book, name):
 
 
 def test_a_full_disk_leaves_whole_records_and_is_said_ever_after(book, monkeypatch):
-    kept = book.event("note", text="kept")
+    event = book.event("note", text="kept")
     real = os.write
 
     def half(fd, data):
@@ -116,13 +116,13 @@ def test_a_full_disk_leaves_whole_records_and_is_said_ever_after(book, monkeypat
     with pytest.raises(JournalError, match="No space left"):
         book.event("note", text="lost")
     monkeypatch.undo()
-    assert journal.read_events(book.path)[0] == [kept] and journal.read_events(book.path)[2] == 0
+    assert journal.read_events(book.path)[0] == [event] and journal.read_events(book.path)[2] == 0
     for again in (lambda: book.event("note"), lambda: book.record(1, b"", 0), book.sync):
         with pytest.raises(JournalError, match="No space left"):
             again()
     end = book.close("complete")
     assert (end["state"], end["exit_code"]) == ("failed", 8) and "No space left" in end["why"]
-    assert [e for e in journal.events(book.path) if e["kind"] != "sums"] == [kept, end] and not (
+    assert [e for e in journal.events(book.path) if e["kind"] != "sums"] == [event, end] and not (
         book.path / journal.RESERVE
     ).exists()
 
@@ -169,18 +169,18 @@ def test_a_real_full_disk(tmp_path):
 
 
 def test_states(tmp_path):
-    for said in ("complete", "failed", "interrupted"):
+    for state in ("complete", "failed", "interrupted"):
         book = journal.create(tmp_path, HEADER)
         assert journal.state(book.path) == "running"
-        end = book.close(said, "because", 4)
-        assert journal.state(book.path) == said
+        end = book.close(state, "because", 4)
+        assert journal.state(book.path) == state
         assert (
             journal.events(book.path)[-1]
             == end
-            == {**end, "kind": "run.end", "state": said, "why": "because", "exit_code": 4}
+            == {**end, "kind": "run.end", "state": state, "why": "because", "exit_code": 4}
         )
         assert book.close("complete") == end  # a second close changes nothing
-        assert journal.state(book.path) == said
+        assert journal.state(book.path) == state
         with pytest.raises(JournalError, match="closed"):
             book.event("note")
     with pytest.raises(ValueError):
@@ -221,8 +221,8 @@ def test_many_threads_append_without_tearing(book):
     for t in threads:
         t.join()
     lines, _, left = journal.read_events(book.path)
-    found = journal.records(book.path)
-    assert (len(lines), left, len(found), found.left_bytes) == (400, 0, 400, 0)
+    records = journal.records(book.path)
+    assert (len(lines), left, len(records), records.left_bytes) == (400, 0, 400, 0)
     assert [e["t_ns"] for e in lines] == sorted(e["t_ns"] for e in lines)
     for k in range(4):
         assert [e["i"] for e in lines if e["k"] == k] == list(range(100))
@@ -265,8 +265,8 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(tmp_path):
         last = [line.split() for line in rest.splitlines(keepends=True) if line.endswith(b"\n")] or acknowledged
         events_bytes, rig_bytes, n = map(int, last[-1])
         run = tmp_path / f"run{turn}"
-        found, records = journal.events(run), journal.records(run)
-        assert len(found) >= n and [e["n"] for e in found] == list(range(len(found)))
+        events, records = journal.events(run), journal.records(run)
+        assert len(events) >= n and [e["n"] for e in events] == list(range(len(events)))
         assert len(records) >= n
         assert [records.payload(i) for i in range(n)] == [i.to_bytes(4, "little") * (i % 50 + 1) for i in range(n)]
         assert records.next_offset >= rig_bytes and (run / "events.jsonl").stat().st_size >= events_bytes

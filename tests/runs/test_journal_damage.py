@@ -12,11 +12,11 @@ from ssdrig.runs import integrity, journal, rigbin, rigrecords, walk
 
 
 def test_torn_last_event_is_left_out_and_measured(book):
-    kept = book.event("note", text="kept")
+    event = book.event("note", text="kept")
     with open(book.path / "events.jsonl", "ab") as f:
         f.write(b'{"t_ns": 1, "kind": "no')
-    found, _, left = journal.read_events(book.path)
-    assert found == [kept] and left == 23
+    events, _, left = journal.read_events(book.path)
+    assert events == [event] and left == 23
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def test_torn_last_event_is_left_out_and_measured(book):
     ],
 )
 def test_a_damaged_line_is_left_out_and_said(book, line):
-    kept = book.event("note", text="kept")
+    event = book.event("note", text="kept")
     with open(book.path / "events.jsonl", "ab") as f:
         f.write(line)
     behind = book.event("note", text="behind")
-    assert journal.read_events(book.path)[0::2] == ([kept, behind], 0)
+    assert journal.read_events(book.path)[0::2] == ([event, behind], 0)
     assert integrity.damage(book.path) == [f"events.jsonl: 1 damaged lines ({len(line)} bytes) were left out"]
 
 
@@ -66,14 +66,14 @@ def test_any_changed_byte_of_a_line_is_seen(data):
     file = bytearray(b"".join(integrity.sealed(event, k) for k, event in enumerate(made)))
     assert integrity.lines(bytes(file)).events == made
     file[data.draw(st.integers(0, len(file) - 1))] ^= data.draw(st.integers(1, 255))
-    found = integrity.lines(bytes(file))
-    assert found.damaged or found.left_bytes
-    assert all(event in made for event in found.events) and len(found.events) >= 2
+    lines = integrity.lines(bytes(file))
+    assert lines.damaged or lines.left_bytes
+    assert all(event in made for event in lines.events) and len(lines.events) >= 2
 
 
 def test_lines_of_older_folders_have_no_crc():
-    found = integrity.lines(b'{"t_ns": 1, "kind": "note"}\n{"t_ns": 2, "kind": "no\n{"t_ns": 3, "kind": "note"}\n')
-    assert [event["t_ns"] for event in found.events] == [1, 3] and found.damaged == [24]
+    lines = integrity.lines(b'{"t_ns": 1, "kind": "note"}\n{"t_ns": 2, "kind": "no\n{"t_ns": 3, "kind": "note"}\n')
+    assert [event["t_ns"] for event in lines.events] == [1, 3] and lines.damaged == [24]
 
 
 def test_sums_of_a_closed_run(book):
@@ -94,7 +94,7 @@ def test_sums_of_a_closed_run(book):
     with open(book.path / "rig.bin", "ab") as f:
         f.write(b"more")
     (book.path / "run.json").unlink()
-    said = integrity.damage(book.path)
+    damage = integrity.damage(book.path)
     for words in (
         "fio/load/out.json: 60 of 100 bytes are left",
         "smart/001.json: is damaged",
@@ -102,7 +102,7 @@ def test_sums_of_a_closed_run(book):
         "rig.bin: has 4 bytes that",
         "run.json: is missing",
     ):
-        assert any(one.startswith(words) for one in said), said
+        assert any(one.startswith(words) for one in damage), damage
 
 
 def test_a_record_is_laid_out_as_the_schema_says():
@@ -125,18 +125,20 @@ def test_records_survive_cuts_and_damage(rows, data):
     cut = data.draw(st.integers(0, len(file)))
     ends = np.cumsum([0] + [len(p) for p in parts])
     whole = int(np.searchsorted(ends, cut, "right")) - 1
-    found = rigrecords.decode(file[:cut], 1000)
-    assert [(int(found.kind[i]), found.payload(i), int(found.t_ns[i])) for i in range(len(found))] == rows[:whole]
-    assert (found.next_offset, found.left_bytes) == (1000 + ends[whole], cut - ends[whole])
+    records = rigrecords.decode(file[:cut], 1000)
+    assert [(int(records.kind[i]), records.payload(i), int(records.t_ns[i])) for i in range(len(records))] == rows[
+        :whole
+    ]
+    assert (records.next_offset, records.left_bytes) == (1000 + ends[whole], cut - ends[whole])
     if file:
         at = data.draw(st.integers(0, len(file) - 1))
         bad = bytearray(file)
         bad[at] ^= data.draw(st.integers(1, 255))
         hit = int(np.searchsorted(ends, at, "right")) - 1
-        found = rigrecords.decode(bytes(bad))
+        records = rigrecords.decode(bytes(bad))
         want = [row[1] for k, row in enumerate(rows) if k != hit]
-        assert [found.payload(i) for i in range(len(found))] == want
-        assert found.skipped_bytes + found.left_bytes == len(parts[hit])
+        assert [records.payload(i) for i in range(len(records))] == want
+        assert records.skipped_bytes + records.left_bytes == len(parts[hit])
     for content in (file, file[:cut], *([bytes(bad)] if file else [])):
         plain, compiled = rigrecords.decode(content, 7), rigrecords.decode(content, 7, walk.in_a_row)
         assert all(np.array_equal(value, getattr(compiled, name)) for name, value in vars(plain).items())
@@ -168,8 +170,8 @@ def test_records_can_be_followed_in_pieces(book):
 
 def test_line_numbers_that_no_run_reaches_cost_no_memory():
     event = {"t_ns": 1, "kind": "x"}
-    found = integrity.lines(integrity.sealed(event, 0) + integrity.sealed(event, 10**12 - 1))
-    assert integrity._line_words(found) == [f"events.jsonl: {10**12 - 2} lines are missing"]
+    lines = integrity.lines(integrity.sealed(event, 0) + integrity.sealed(event, 10**12 - 1))
+    assert integrity._line_words(lines) == [f"events.jsonl: {10**12 - 2} lines are missing"]
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "../other"])

@@ -28,9 +28,9 @@ def folder(tmp_path):
 
 
 def header(folder, part: str, key: str, value) -> dict:
-    said = json.loads(json.dumps(HEADER))
-    (said[part] if part else said)[key] = value
-    (folder / "run.json").write_text(json.dumps(said))
+    header_ = json.loads(json.dumps(HEADER))
+    (header_[part] if part else header_)[key] = value
+    (folder / "run.json").write_text(json.dumps(header_))
     return journal.run_header(folder)
 
 
@@ -63,8 +63,8 @@ def header(folder, part: str, key: str, value) -> dict:
 )
 def test_what_a_header_may_say(folder, part, key, good, bad):
     for value in good:
-        found = header(folder, part, key, value)
-        assert (found[part] if part else found)[key] == value
+        header_ = header(folder, part, key, value)
+        assert (header_[part] if part else header_)[key] == value
     for value in bad:
         with pytest.raises(JournalError) as error:
             header(folder, part, key, value)
@@ -111,12 +111,12 @@ def test_a_record_byte_by_byte():
 
 def test_damage_between_records_is_skipped_and_at_the_end_left():
     a, b = rigbin.encode(1, b"", 7), rigbin.encode(2, b"xyz", 8)
-    found = rigrecords.decode(a + b"??" + b + a[:-1], 100)
-    assert (found.kind.tolist(), found.t_ns.tolist(), found.length.tolist()) == ([1, 2], [7, 8], [0, 3])
-    assert (found.payload(1), found.skipped_bytes, found.left_bytes) == (b"xyz", 2, len(a) - 1)
-    assert found.next_offset == 100 + len(a + b) + 2
-    part = found.part(1, 2)
-    assert (len(part), part.payload(0), part.next_offset, part.skipped_bytes) == (1, b"xyz", found.next_offset, 2)
+    records = rigrecords.decode(a + b"??" + b + a[:-1], 100)
+    assert (records.kind.tolist(), records.t_ns.tolist(), records.length.tolist()) == ([1, 2], [7, 8], [0, 3])
+    assert (records.payload(1), records.skipped_bytes, records.left_bytes) == (b"xyz", 2, len(a) - 1)
+    assert records.next_offset == 100 + len(a + b) + 2
+    part = records.part(1, 2)
+    assert (len(part), part.payload(0), part.next_offset, part.skipped_bytes) == (1, b"xyz", records.next_offset, 2)
     false = rigrecords.decode(b"SJR1SJR1" + b)
     assert (false.skipped_bytes, false.payload(0)) == (8, b"xyz")
     assert rigrecords.decode(b"?" + a[:-1]).left_bytes == len(a)
@@ -127,8 +127,8 @@ def test_damage_between_records_is_skipped_and_at_the_end_left():
 
 
 def line(number: int, crc=True, **event) -> bytes:
-    said = {"t_ns": 1, "kind": "note", **event}
-    return integrity.sealed(said, number) if crc else json.dumps(said).encode() + b"\n"
+    event_ = {"t_ns": 1, "kind": "note", **event}
+    return integrity.sealed(event_, number) if crc else json.dumps(event_).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def line(number: int, crc=True, **event) -> bytes:
     ],
 )
 def test_what_an_event_must_have(event, good):
-    found = integrity.lines(line(0, **event))
-    assert len(found.events) == good and (found.damaged == []) == good
+    lines = integrity.lines(line(0, **event))
+    assert len(lines.events) == good and (lines.damaged == []) == good
 
 
 def test_lines_with_and_without_a_seal():
@@ -218,13 +218,13 @@ def test_files_that_are_not_the_runs_have_no_sum(folder):
     assert list(integrity.sums(folder)) == ["sub/x"]
 
 
-@pytest.mark.parametrize(("count", "said"), [(8, 8), (9, 9), (10, 9)])
-def test_at_most_eight_files_are_named_in_full(folder, count, said):
-    found = closed(folder, **{f"f{i}": [0, None] for i in range(count)})
-    assert len(found) == said
+@pytest.mark.parametrize(("count", "count_named"), [(8, 8), (9, 9), (10, 9)])
+def test_at_most_eight_files_are_named_in_full(folder, count, count_named):
+    damage = closed(folder, **{f"f{i}": [0, None] for i in range(count)})
+    assert len(damage) == count_named
     if count > 8:
         names = ", ".join(f"f{i}" for i in range(8, count))
-        assert found[-1] == f"and {count - 8} more files: {names}"
+        assert damage[-1] == f"and {count - 8} more files: {names}"
 
 
 # ---- what the writer leaves behind

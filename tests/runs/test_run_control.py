@@ -64,8 +64,8 @@ def test_a_note_and_the_end_are_events_with_their_caller(book, control):
 
 
 def test_the_socket_is_its_owners_and_goes_with_the_run(book, control):
-    found = (book.path / CONTROL).stat()
-    assert stat.S_ISSOCK(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o600
+    status = (book.path / CONTROL).stat()
+    assert stat.S_ISSOCK(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o600
     assert journal.open_run(book.path) and integrity.oddity(book.path) == ""
     control.close()
     control.close()
@@ -106,7 +106,7 @@ def test_anything_else_is_refused(book, control, data):
 
 
 def test_what_the_page_may_not_ask_does_not_reach_the_run(book, control):
-    for said in (
+    for request in (
         {},
         {"do": "cut"},
         {"do": "note"},
@@ -115,7 +115,7 @@ def test_what_the_page_may_not_ask_does_not_reach_the_run(book, control):
         {"do": "note", "text": "x" * 301},
     ):
         with pytest.raises(UsageError):
-            asking.ask_run(book.path, said)
+            asking.ask_run(book.path, request)
     assert notes(book) == []
 
 
@@ -216,5 +216,5 @@ def test_several_callers_at_once(book, control):
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(each["ok"] for each in done) and {note["text"] for note in notes(book)} == {"n0", "n1", "n2", "n3"}
+    assert all(answer["ok"] for answer in done) and {note["text"] for note in notes(book)} == {"n0", "n1", "n2", "n3"}
     assert Path(book.path / CONTROL).exists()
