@@ -164,11 +164,11 @@ def test_a_first_power_up_of_a_stand_in(name, step, tmp_path, monkeypatch):
 
     monkeypatch.setattr(doctor_bench, "carried_out", carried_out)
     monkeypatch.setattr(rig_doctor.ports, "find", lambda port: port)
-    found = doctor_bench.certificate_of(doctor_bench.FAULTS.get(name) or doctor_bench.rig_with(), tmp_path)
-    steps = {one["step"]: one["checks"] for one in found["bring_up"]}
+    stand_in = doctor_bench.certificate_of(doctor_bench.FAULTS.get(name) or doctor_bench.rig_with(), tmp_path)
+    steps = {one["step"]: one["checks"] for one in stand_in["bring_up"]}
     failed = [number for number, of in steps.items() if any(check["ok"] is False for check in of)]
-    assert (failed[:1] or [None])[0] == step, found["failed"]
-    assert set(steps) == set(bring_up.STEPS) and found["id"] == certificate.id_of(found)
+    assert (failed[:1] or [None])[0] == step, stand_in["failed"]
+    assert set(steps) == set(bring_up.STEPS) and stand_in["id"] == certificate.id_of(stand_in)
     names = {check["name"] for check in steps[8]}
     assert ("resets leave it on" in names) == (step is None) and "resistance before the sensor" in names
     assert "voltage less the voltmeter's" in {check["name"] for check in steps[7]}

@@ -205,8 +205,8 @@ def fast_beside(rails):
     build = json.loads((ROOT / "hardware/builds/four_rails_ina229.json").read_text())
     spi = [row | {"vbus_us": 50, "vshunt_us": 150} for row in build["rails"] if row["bus"] == "SPI0"]
     build["rails"] = spi + [row for row in build["rails"] if row["bus"] == "I2C0"][:rails]
-    kept = [row["rail"] for row in build["rails"]]
-    return build | {name: [row for row in build[name] if row["rail"] in kept] for name in ("switch", "scope")}
+    rail_numbers = [row["rail"] for row in build["rails"]]
+    return build | {name: [row for row in build[name] if row["rail"] in rail_numbers] for name in ("switch", "scope")}
 
 
 def test_sensors_that_the_board_cannot_read_in_time_are_refused_before_anything_is_written():

@@ -60,8 +60,8 @@ def counted(number: int, counts: int, written=N, start=1000) -> dict:
     ],
 )
 def test_units_by_hand(number, counts, unit):
-    found = counted(number, counts)
-    assert (found["unit_bytes"], found["candidates"], found["more_bytes"]) == (unit, [unit], None)
+    units_ = counted(number, counts)
+    assert (units_["unit_bytes"], units_["candidates"], units_["more_bytes"]) == (unit, [unit], None)
 
 
 def test_a_known_good_drive_in_lbas_calibrates_to_512():
@@ -70,39 +70,39 @@ def test_a_known_good_drive_in_lbas_calibrates_to_512():
         document({241: 58_202_114_331, 9: 20_000}, known=True),
         document({241: 58_202_114_331 + N // 512, 9: 20_001}, known=True),
     )
-    found = count_units.find_units(before, after, N)
-    assert [(f["key"], f["unit_bytes"], f["in_database"], f["name"]) for f in found] == [
+    units_ = count_units.find_units(before, after, N)
+    assert [(f["key"], f["unit_bytes"], f["in_database"], f["name"]) for f in units_] == [
         ("ata:241", 512, True, "Attribute_241")
     ]
 
 
 def test_one_gigabyte_or_one_gibibyte_of_nand_cannot_be_told():
-    found = counted(233, 34)
-    assert found["unit_bytes"] is None and found["candidates"] == [10**9, GIB] and found["more_bytes"] is None
-    assert "1 GB or 1 GiB" in found["words"] and "however much" in found["words"]
+    unit = counted(233, 34)
+    assert unit["unit_bytes"] is None and unit["candidates"] == [10**9, GIB] and unit["more_bytes"] is None
+    assert "1 GB or 1 GiB" in unit["words"] and "however much" in unit["words"]
 
 
 def test_of_host_writes_they_can_be_told_after_30_GB():
-    found = counted(241, 10, 10 * 10**9)
-    assert found["unit_bytes"] is None and found["candidates"] == [10**9, GIB]
+    unit = counted(241, 10, 10 * 10**9)
+    assert unit["unit_bytes"] is None and unit["candidates"] == [10**9, GIB]
     assert (
-        found["more_bytes"]
+        unit["more_bytes"]
         == count_units.bytes_to_tell(10**9, GIB, 1.0) - 10 * 10**9
         == pytest.approx(19.12e9, rel=1e-3)
     )
 
 
 def test_too_few_counts_say_how_much_more():
-    found = counted(241, 4, 4 * GIB)
-    assert found["unit_bytes"] is None and "too few" in found["words"]
-    assert found["more_bytes"] == 2 * GIB  # six counts of the largest unit that fits
+    unit = counted(241, 4, 4 * GIB)
+    assert unit["unit_bytes"] is None and "too few" in unit["words"]
+    assert unit["more_bytes"] == 2 * GIB  # six counts of the largest unit that fits
     assert counted(241, 1, GIB)["unit_bytes"] is None
 
 
 @pytest.mark.parametrize("counts", [100, 3000, 1200])  # 1200 would be 32 MiB at a write amplification of 1.17
 def test_a_counter_of_something_else_gets_no_unit(counts):
-    found = counted(249, counts)
-    assert found["unit_bytes"] is None and found["candidates"] == [] and "not a known unit" in found["words"]
+    unit = counted(249, counts)
+    assert unit["unit_bytes"] is None and unit["candidates"] == [] and "not a known unit" in unit["words"]
 
 
 def test_host_writes_have_no_write_amplification():
@@ -111,13 +111,13 @@ def test_host_writes_have_no_write_amplification():
 
 
 def test_what_went_back_stood_still_or_is_no_write_counter():
-    found = units(
+    units_ = units(
         document({241: 5000, 233: 7, 194: 30, 9: 100, 242: 0}), document({241: 10, 233: 7, 194: 34, 9: 101, 242: 1024})
     )
     assert (
-        set(found) == {"ata:241"}
-        and found["ata:241"]["unit_bytes"] is None
-        and "went back" in found["ata:241"]["words"]
+        set(units_) == {"ata:241"}
+        and units_["ata:241"]["unit_bytes"] is None
+        and "went back" in units_["ata:241"]["words"]
     )
 
 
@@ -145,16 +145,16 @@ def test_the_true_unit_always_fits_and_no_other_is_ever_said(unit, wa, start, wr
     nand = written if is_host else int(written * wa)
     counts = (start + nand) // unit - start // unit
     number = 241 if is_host else 249
-    found = units(document({number: start // unit}), document({number: start // unit + counts}), written).get(
+    fitted = units(document({number: start // unit}), document({number: start // unit + counts}), written).get(
         f"ata:{number}"
     )
     if counts == 0:
-        assert found is None
+        assert fitted is None
         return
-    assert unit in found["candidates"]
-    assert found["unit_bytes"] in (None, unit)
+    assert unit in fitted["candidates"]
+    assert fitted["unit_bytes"] in (None, unit)
     if counts < count_units.FEWEST_COUNTS:
-        assert found["unit_bytes"] is None and found["more_bytes"] > 0
+        assert fitted["unit_bytes"] is None and fitted["more_bytes"] > 0
 
 
 @settings(max_examples=100, deadline=None)
@@ -167,11 +167,11 @@ def test_the_bytes_that_are_asked_for_suffice(unit, start, written_mib):
         counts = (start + written) // unit - start // unit
         if not counts:
             return  # it did not move: nothing can be said
-        found = counted(241, counts, written)
-        if found["unit_bytes"]:
+        fitted = counted(241, counts, written)
+        if fitted["unit_bytes"]:
             break
-        written += found["more_bytes"]
-    assert found["unit_bytes"] == unit
+        written += fitted["more_bytes"]
+    assert fitted["unit_bytes"] == unit
 
 
 JSON = st.recursive(
@@ -210,8 +210,8 @@ def home(tmp_path, monkeypatch):
 
 def test_units_are_kept_by_model_and_firmware(home):
     assert units_file.units_for("M", "F1") == {}
-    found = list(units(document({241: 0, 233: 0, 249: 0}), document({241: 1024, 233: 34, 249: 36000})).values())
-    units_file.save_units("M", "F1", "S1", found, N)
+    stored = list(units(document({241: 0, 233: 0, 249: 0}), document({241: 1024, 233: 34, 249: 36000})).values())
+    units_file.save_units("M", "F1", "S1", stored, N)
     assert units_file.units_for("M", "F1") == {"ata:241": 32 * MIB, "ata:249": MIB}  # and not 233, which two units fit
     assert units_file.units_for("M", "F2") == {} and units_file.units_for("M2", "F1") == {}
     units_file.save_units("M", "F2", "S2", list(units(document({241: 0}), document({241: 32})).values()), N)
@@ -305,11 +305,11 @@ def drive(tmp_path, monkeypatch):
 def test_calibration_of_a_real_device(drive, home):
     result = count_units.calibrate(ByName(drive), 64 * MIB, "discard", 0.0, Progress(quiet=True))
     assert result["purge"]["method"] == "discard" and result["purge"]["ok"] and result["settled"]
-    found = {f["key"]: f for f in result["units"]}
-    assert set(found) == {"ata:241", "ata:249", "ata:233"}
-    assert (found["ata:241"]["counts"], found["ata:241"]["unit_bytes"]) == (64, MIB)
-    assert found["ata:249"]["unit_bytes"] is None and found["ata:249"]["candidates"] == []
-    assert found["ata:233"]["unit_bytes"] is None and "too few" in found["ata:233"]["words"]
+    by_key = {f["key"]: f for f in result["units"]}
+    assert set(by_key) == {"ata:241", "ata:249", "ata:233"}
+    assert (by_key["ata:241"]["counts"], by_key["ata:241"]["unit_bytes"]) == (64, MIB)
+    assert by_key["ata:249"]["unit_bytes"] is None and by_key["ata:249"]["candidates"] == []
+    assert by_key["ata:233"]["unit_bytes"] is None and "too few" in by_key["ata:233"]["words"]
     units_file.save_units(drive.model, drive.firmware, drive.serial, result["units"], 64 * MIB)
     assert units_file.units_for("UNKNOWN SSD", "F1") == {"ata:241": MIB}
 
@@ -337,7 +337,7 @@ def test_the_command_says_what_it_costs_and_keeps_what_it_found(home, tmp_path, 
     (tmp_path / "ssdrig/warranty.toml").write_text('[[drive]]\nmodel = "UNKNOWN SSD"\ntbw_TB = 1\nsource = "a test"\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     drive = a_drive(model="UNKNOWN SSD", serial="S1", firmware="F1", by_id=None, node="/dev/nothing")
-    found = {
+    by_key = {
         "key": "ata:241",
         "name": "Host_Writes",
         "counts": 7,
@@ -349,7 +349,7 @@ def test_the_command_says_what_it_costs_and_keeps_what_it_found(home, tmp_path, 
     monkeypatch.setattr(inventory, "find", lambda word: drive)
     monkeypatch.setattr(guard, "hold", lambda drive, serial: contextlib.nullcontext(serial))
     monkeypatch.setattr(
-        count_units, "calibrate", lambda *words: asked.append(words) or {"units": [found], "settled": True}
+        count_units, "calibrate", lambda *words: asked.append(words) or {"units": [by_key], "settled": True}
     )
     parser = argparse.ArgumentParser()
     count_units.add_arguments(parser)

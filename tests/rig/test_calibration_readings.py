@@ -38,19 +38,19 @@ def test_the_mean_of_a_wandering_reading_is_less_certain():
 
 def test_noise_figures():
     dice = np.random.default_rng(3)
-    found = calibrate.noise(reading(5e-5 + 2.6e-4 * dice.standard_normal(10_001)))
-    assert (found["seconds"], found["n"]) == (10, 10_001) and found["V_sd"] == found["V_pp"] == 0
-    assert found["I_mean"] == pytest.approx(5e-5, abs=1e-5) and found["I_sd"] == pytest.approx(2.6e-4, rel=0.03)
+    noise = calibrate.noise(reading(5e-5 + 2.6e-4 * dice.standard_normal(10_001)))
+    assert (noise["seconds"], noise["n"]) == (10, 10_001) and noise["V_sd"] == noise["V_pp"] == 0
+    assert noise["I_mean"] == pytest.approx(5e-5, abs=1e-5) and noise["I_sd"] == pytest.approx(2.6e-4, rel=0.03)
     minute = calibrate.noise(reading(2.6e-4 * dice.standard_normal(100_001)))
     # white noise: sd / sqrt(n) of a second
     assert minute["I_allan_1s"] == pytest.approx(2.6e-4 / math.sqrt(1000), rel=0.2)
-    assert found["I_typical"] == pytest.approx(8.6e-6 * math.sqrt(50 / 540) / 0.01)
+    assert noise["I_typical"] == pytest.approx(8.6e-6 * math.sqrt(50 / 540) / 0.01)
     ramp = calibrate.noise(reading(np.linspace(0, 1e-4, 10_001)))
     assert ramp["I_drift"] == pytest.approx(0.9e-4, rel=0.01) and ramp["I_allan_1s"] == pytest.approx(
         1e-5 / math.sqrt(2), rel=0.01
     )
-    kept = calibrate.noise_kept(found, RAIL)
-    assert kept["I_sd_n"] == round(found["I_sd"] * 1e9) and kept["adc"] == 0xF500
+    stored = calibrate.noise_kept(noise, RAIL)
+    assert stored["I_sd_n"] == round(noise["I_sd"] * 1e9) and stored["adc"] == 0xF500
 
 
 def test_noise_with_something_connected_is_refused():

@@ -50,9 +50,9 @@ def test_a_figure_is_within_its_limits_or_not():
     ],
 )
 def test_figure_is_judged_only_beyond_its_bound(value, bound, ok):
-    found = checks.figure("x", 0, value, "V", 1.0, 2.0, "mend", bound)
-    assert found.ok is ok and found.value == value and bool(found.why) is (ok is None)
-    assert certificate.made(HELLO, [found], None, 1)["passed"] is (ok is not False)
+    check = checks.figure("x", 0, value, "V", 1.0, 2.0, "mend", bound)
+    assert check.ok is ok and check.value == value and bool(check.why) is (ok is None)
+    assert certificate.made(HELLO, [check], None, 1)["passed"] is (ok is not False)
 
 
 RAIL = {"rail": 0, "name": "5V", "chip": "INA228", "shunt_uOhm": 8000, "current_lsb_pA": 10**7, "conversion_ns": 10**6}
@@ -71,10 +71,10 @@ def row_at(rate_per_s, bound_per_s, **more):
     [(1001.0, 1.0, True), (1100.0, 1.0, False), (1100.0, 200.0, None), (700.0, 2500.0, None), (1001.0, 2500.0, None)],
 )
 def test_rate_of_conversions_is_not_judged_on_a_host_too_busy_for_its_pings(rate_per_s, bound_per_s, ok):
-    found = {check.name: check for check in checks.of_rail(RAIL, row_at(rate_per_s, bound_per_s))}
-    assert found["conversions"].ok is ok
-    assert (checks.TOO_BUSY in found["conversions"].why) is (ok is None)
-    assert all(found[name].ok is not False for name in found if name != "conversions")
+    by_name = {check.name: check for check in checks.of_rail(RAIL, row_at(rate_per_s, bound_per_s))}
+    assert by_name["conversions"].ok is ok
+    assert (checks.TOO_BUSY in by_name["conversions"].why) is (ok is None)
+    assert all(by_name[name].ok is not False for name in by_name if name != "conversions")
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_crystal_is_judged_only_beyond_the_error_of_its_rate(rate_ppm, error_ppm
 
 @pytest.mark.parametrize("samples, ok", [(900, True), (3, None)])
 def test_noise_of_few_samples_is_not_judged(samples, ok):
-    found = {check.name: check for check in checks.of_rail(RAIL, row_at(1000.0, 1.0, samples=samples, I_sd=1.8e-4))}
-    assert found["noise, times the chip's own"].ok is ok
+    by_name = {check.name: check for check in checks.of_rail(RAIL, row_at(1000.0, 1.0, samples=samples, I_sd=1.8e-4))}
+    assert by_name["noise, times the chip's own"].ok is ok
 
 
 def test_rail_that_a_busy_host_hears_late_is_not_silent():
@@ -100,8 +100,8 @@ def test_rail_that_a_busy_host_hears_late_is_not_silent():
 
     quiet_s = {0: lambda: 0.1, 1: lambda: 0.1 * len(looks)}
     rig = SimpleNamespace(silent_rails=silent_rails, live=dict)
-    here = SimpleNamespace(rig=rig, quiet_s=lambda n, since: quiet_s[n]())
-    assert doctor._silent_rails(here) == [1] and len(looks) >= 30
+    rig_session = SimpleNamespace(rig=rig, quiet_s=lambda n, since: quiet_s[n]())
+    assert doctor._silent_rails(rig_session) == [1] and len(looks) >= 30
 
 
 def test_a_fall_is_timed():
@@ -113,7 +113,7 @@ def test_a_fall_is_timed():
 
 def test_a_switch_that_works_and_four_that_do_not():
     assert all(check.ok for check in checks.of_opening(0, 0.0, falling(100.0)))
-    ok = lambda found: [check.ok for check in found]
+    ok = lambda checks_: [check.ok for check in checks_]
     assert ok(checks.of_opening(0, 1.0, falling(1e9))) == [False, False, None], "it stays on"
     assert ok(checks.of_opening(0, 0.0, falling(2.0))) == [True, True, False], "something pulls it down"
     assert ok(checks.of_opening(0, 0.0, falling(100.0, delay_us=200))) == [True, False, True]
@@ -136,9 +136,9 @@ def test_what_a_resistor_says():
 
 
 def test_the_certificate_is_kept_and_quoted_with_its_age():
-    found = [checks.figure("x", 0, 1.0, "V", 0.0, 2.0, ""), checks.skipped("y", None, "no scope")]
+    checks_ = [checks.figure("x", 0, 1.0, "V", 0.0, 2.0, ""), checks.skipped("y", None, "no scope")]
     assert certificate.quote(HELLO, 10**18) == {"id": None, "why": "never made: ./ssdrig rig doctor"}
-    made = certificate.made(HELLO, found, (0, 10.0), 10**18)
+    made = certificate.made(HELLO, checks_, (0, 10.0), 10**18)
     path = certificate.keep(made)
     assert made["passed"] and made["not_looked_at"] == ["y"] and made["revision"] == "B"
     assert json.loads(path.read_text())["checks"][0]["high"] == 2.0

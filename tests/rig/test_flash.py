@@ -54,16 +54,16 @@ def board(folder, **faults):
 def test_an_empty_board_gets_the_firmware_and_answers(tmp_path, mpremote, capsys):
     with board(tmp_path) as (port, folder):
         assert run_rig("flash", "--rig", port) == 0
-        said = capsys.readouterr()
+        output = capsys.readouterr()
         assert sorted(p.name for p in folder.glob("*.py")) == NAMES
         assert all((folder / name).read_bytes() == (FIRMWARE / name).read_bytes() for name in NAMES)
-        assert "SIMULATED" in said.out and "rail 0" in said.out and "all files verified" in said.err
+        assert "SIMULATED" in output.out and "rail 0" in output.out and "all files verified" in output.err
         # again: nothing is copied, and what else lies there stays, the calibration above all
         (folder / "calibration.json").write_text("{}")
         (folder / "rig.py").write_text("# an older one\n")
         assert run_rig("flash", "--rig", port) == 0
-        said = capsys.readouterr().err
-        assert "copying rig.py\n" in said and "left alone on the board: calibration.json" in said
+        output = capsys.readouterr().err
+        assert "copying rig.py\n" in output and "left alone on the board: calibration.json" in output
         assert (folder / "rig.py").read_bytes() == (FIRMWARE / "rig.py").read_bytes() and (
             folder / "calibration.json"
         ).read_text() == "{}"
@@ -293,8 +293,8 @@ def test_the_look_is_one_line_of_json(tmp_path, mpremote):
     (tmp_path / "flash").mkdir()
     (tmp_path / "flash/a.txt").write_text("abc")
     with board(tmp_path) as (port, _):
-        found = flash.look(port)
-    assert found["files"] == {
+        look = flash.look(port)
+    assert look["files"] == {
         "a.txt": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     }  # SHA-256 of "abc", FIPS 180
-    assert found["platform"] == "rp2" and found["version"] == [1, 26, 0] and not found["ours"] and json.dumps(found)
+    assert look["platform"] == "rp2" and look["version"] == [1, 26, 0] and not look["ours"] and json.dumps(look)

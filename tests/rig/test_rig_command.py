@@ -56,13 +56,13 @@ def info(port, capsys, seconds="1"):
 def test_info_says_what_the_rig_measures(tmp_path, capsys):
     with bench(tmp_path) as load:
         load.draw(2.5)
-        found = info(load.port, capsys)
-        (rail,) = found["rails"]
+        document = info(load.port, capsys)
+        (rail,) = document["rails"]
         assert (
-            found["simulated"] is True
-            and found["protocol"] == wire.PROTOCOL
-            and len(found["serial"]) == 16
-            and found["warnings"] == []
+            document["simulated"] is True
+            and document["protocol"] == wire.PROTOCOL
+            and len(document["serial"]) == 16
+            and document["warnings"] == []
         )
         assert rail["rate_per_s"] == pytest.approx(1e6 / 1102 * 1.005, rel=1e-3)  # the chip's oscillator is 0.5 % fast
         assert rail["I_mean"] == pytest.approx(amperes(2.5), rel=1e-3) and rail["P_mean_W"] == pytest.approx(
@@ -74,10 +74,10 @@ def test_info_says_what_the_rig_measures(tmp_path, capsys):
             and rail["calibrated"] == {}
         )
         assert 0.005 < rail["P_uncertainty_W"] / rail["P_mean_W"] < 0.02  # the shunt's 1 %
-        assert 0 < found["clock"]["bound_us"] < 5000 and found["clock"]["pings"] > 5
+        assert 0 < document["clock"]["bound_us"] < 5000 and document["clock"]["pings"] > 5
         assert run_rig("info", "--rig", load.port, "--time", "1s") == 0
-        said = capsys.readouterr().out
-        assert "not calibrated" in said and ", 0 lost" in said and "(SIMULATED)" in said
+        stdout = capsys.readouterr().out
+        assert "not calibrated" in stdout and ", 0 lost" in stdout and "(SIMULATED)" in stdout
 
 
 def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, monkeypatch):
@@ -106,16 +106,16 @@ def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, mo
         monkeypatch.setattr(rig_command, "_ask", person)
         assert run_rig("calibrate", "--rig", load.port, "--quantity", "I", "--json") == 0
         assert now == [2.5, 0.0, 6.0, 3.0]
-        kept = json.loads(capsys.readouterr().out)["calibration"]
-        gain, offset = calibration.gain_offset(kept["I"])
+        stored = json.loads(capsys.readouterr().out)["calibration"]
+        gain, offset = calibration.gain_offset(stored["I"])
         assert gain == pytest.approx(1 / 1.008, abs=3e-4) and offset == pytest.approx(-0.9e-6 / 0.008 / 1.008, abs=5e-5)
-        assert kept["I"]["meter"] == "Meter 1" and kept["board"] == load_serial(load.port)
+        assert stored["I"]["meter"] == "Meter 1" and stored["board"] == load_serial(load.port)
         load.draw(2.5)
         load.reset()  # the board keeps it
         after = info(load.port, capsys)["rails"][0]
-        assert after["calibrated"] == {"I": kept["I"]["date"]}
+        assert after["calibrated"] == {"I": stored["I"]["date"]}
         allowed = (
-            2 * calibration.line_uncertainty(kept["I"], after["I_mean"]) + 2 * after["I_sd"] / after["samples"] ** 0.5
+            2 * calibration.line_uncertainty(stored["I"], after["I_mean"]) + 2 * after["I_sd"] / after["samples"] ** 0.5
         )
         assert abs(after["I_mean"] - amperes(2.5)) <= allowed < 1e-3
         assert abs(after["P_mean_W"] - 2.5) <= after["P_uncertainty_W"] < before["P_uncertainty_W"] / 3
@@ -144,20 +144,20 @@ def test_a_resistor_stands_for_the_ammeter(tmp_path, capsys, monkeypatch):
 
 
 def load_serial(port):
-    with session(port, stream=False) as here:
-        return here.hello["serial"]
+    with session(port, stream=False) as rig_session:
+        return rig_session.hello["serial"]
 
 
 def test_noise_self_test(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(rig_command, "NOISE_S", 3.0)
     with bench(tmp_path, gain_ppm=0.0, offset_uV=2.0, noise=3) as load:
         assert run_rig("calibrate", "--rig", load.port, "--noise", "--json") == 0
-        said = capsys.readouterr()
-        kept = json.loads(said.out.splitlines()[-1])["calibration"]["noise"]
+        output = capsys.readouterr()
+        noise = json.loads(output.out.splitlines()[-1])["calibration"]["noise"]
         # 2 uV across 8 mOhm; a mean of 2700 samples is uncertain by 13.4 uA: 7 standard deviations
-        assert kept["I_mean_n"] == pytest.approx(250_000, abs=100_000)
-        assert kept["I_sd_n"] == pytest.approx(3 * 234_400, rel=0.1) and kept["adc"] == 0xB140
-        assert "NOISY" in said.out and "noisier than the chip" in said.err
+        assert noise["I_mean_n"] == pytest.approx(250_000, abs=100_000)
+        assert noise["I_sd_n"] == pytest.approx(3 * 234_400, rel=0.1) and noise["adc"] == 0xB140
+        assert "NOISY" in output.out and "noisier than the chip" in output.err
         load.draw(1.0)
         with pytest.raises(RigError, match="no current; seen"):
             run_rig("calibrate", "--rig", load.port, "--noise")
@@ -177,16 +177,16 @@ def test_figures_from_a_file(tmp_path, capsys):
 
 
 def test_the_board_refuses_while_it_streams_and_knows_its_rails(tmp_path):
-    with bench(tmp_path) as load, session(load.port) as here:
+    with bench(tmp_path) as load, session(load.port) as rig_session:
         with pytest.raises(RigError, match="stream runs"):
-            here.store_calibration(0, {"noise": {}})
-        here.rig.stop()
-    with bench(tmp_path) as load, session(load.port, stream=False) as here:
+            rig_session.store_calibration(0, {"noise": {}})
+        rig_session.rig.stop()
+    with bench(tmp_path) as load, session(load.port, stream=False) as rig_session:
         with pytest.raises(RigError, match="no rail 7"):
-            here.store_calibration(7, None)
+            rig_session.store_calibration(7, None)
         with pytest.raises(RigError, match="below 1024 bytes"):
-            here.store_calibration(0, {"V": {"meter": "x" * 1100}})
-        assert here.store_calibration(0, None)["rails"][0]["calibration"] is None
+            rig_session.store_calibration(0, {"V": {"meter": "x" * 1100}})
+        assert rig_session.store_calibration(0, None)["rails"][0]["calibration"] is None
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_the_end_of_standard_input_changes_nothing(tmp_path, monkeypatch):
     with bench(tmp_path) as load:
         with pytest.raises(UsageError, match="answers on standard input"):
             run_rig("calibrate", "--rig", load.port)
-        with session(load.port, stream=False) as here:
-            assert here.hello["rails"][0]["calibration"] is None
+        with session(load.port, stream=False) as rig_session:
+            assert rig_session.hello["rails"][0]["calibration"] is None
 
 
 def test_four_rails_all_calibrated_fit_into_one_hello(tmp_path, capsys):
@@ -264,14 +264,19 @@ def test_four_rails_all_calibrated_fit_into_one_hello(tmp_path, capsys):
     }
     slow = {name: row[name] for name in ("vbus_us", "vshunt_us", "temp_us")}
     with bench(tmp_path, rail=slow, rails=rows) as load:
-        with session(load.port, stream=False) as here:
-            kept = {"V": line, "I": line, "noise": {**noise, "date": "2026-01-31"}, "board": here.hello["serial"]}
+        with session(load.port, stream=False) as rig_session:
+            stored = {
+                "V": line,
+                "I": line,
+                "noise": {**noise, "date": "2026-01-31"},
+                "board": rig_session.hello["serial"],
+            }
             for n in range(4):
-                here.store_calibration(n, kept)
-            assert [rail["calibration"] for rail in here.hello["rails"]] == [kept] * 4
-            assert 4000 < max(map(len, here.memory.bodies(wire.HELLO))) < wire.MAX_FRAME - 200
-        found = info(load.port, capsys)["rails"]
-        assert [rail["rail"] for rail in found] == [0, 1, 2, 3] and [rail["lost"] for rail in found] == [0] * 4
+                rig_session.store_calibration(n, stored)
+            assert [rail["calibration"] for rail in rig_session.hello["rails"]] == [stored] * 4
+            assert 4000 < max(map(len, rig_session.memory.bodies(wire.HELLO))) < wire.MAX_FRAME - 200
+        rails = info(load.port, capsys)["rails"]
+        assert [rail["rail"] for rail in rails] == [0, 1, 2, 3] and [rail["lost"] for rail in rails] == [0] * 4
         gain, offset = calibration.gain_offset(line)
         # 200 ppm: the stand-in chip's own error
-        assert found[3]["V_mean"] == pytest.approx(12.0 * gain + offset, abs=2.5e-3)
+        assert rails[3]["V_mean"] == pytest.approx(12.0 * gain + offset, abs=2.5e-3)

@@ -28,8 +28,8 @@ class Serial(FakeBoard):
     def obey(self, kind, seq, body):
         if kind == wire.ASK_HELLO:
             self.heard.append(kind)
-            said = json.loads(stream.hello(boot=self.boot, configs=(self.config,)))
-            self.say(wire.HELLO, json.dumps(said | self.of_hello).encode())
+            hello = json.loads(stream.hello(boot=self.boot, configs=(self.config,)))
+            self.say(wire.HELLO, json.dumps(hello | self.of_hello).encode())
         else:
             super().obey(kind, seq, body)
 
@@ -104,8 +104,8 @@ def test_a_resumed_run_refuses_another_board_before_any_command(book):
     assert set(board.heard) <= QUESTIONS
 
 
-def frames(rig, *said):
-    rig._arrived(b"".join(wire.encode(*each) for each in said), 1)
+def frames(rig, *messages):
+    rig._arrived(b"".join(wire.encode(*message) for message in messages), 1)
 
 
 @pytest.mark.parametrize("case", range(20))
@@ -121,8 +121,8 @@ def test_a_board_exchanged_mid_run_is_noticed(book, case, monkeypatch):
     other = [(wire.SAMPLES, n, tape(n)) for n in range(case % 5)]
     other.append((wire.HELLO, case % 5, hello("B", 1 + case % 2)))
     other += [(wire.SAMPLES, case % 5 + 1 + n, tape(n)) for n in range(3)]
-    for each in [other] if case < 10 else [[one] for one in other]:
-        frames(rig, *each)
+    for order in [other] if case < 10 else [[one] for one in other]:
+        frames(rig, *order)
     assert isinstance(rig.failure, RigError)
     assert len(journal.records(book.path)) == ours
     with pytest.raises(RigError):

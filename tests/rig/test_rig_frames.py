@@ -66,19 +66,19 @@ def test_frames_cut_anywhere_arrive_whole_with_the_time_of_the_completing_read(t
     rig = Rig("none", book)
     for k, (a, z) in enumerate(zip(cuts, cuts[1:])):
         rig._arrived(data[a:z], 1000 + k)
-    found = journal.records(book.path)
+    records = journal.records(book.path)
     book.close("complete")
-    assert [found.payload(i)[5:] for i in range(len(found))] == bodies
-    assert (found.t_ns == 999 + np.searchsorted(cuts, ends)).all()
+    assert [records.payload(i)[5:] for i in range(len(records))] == bodies
+    assert (records.t_ns == 999 + np.searchsorted(cuts, ends)).all()
 
 
 def hearing(book, *sayings):
     """A Rig without a port. sayings: for each command sent, [(kind, body)] that the board says on hearing it; an
     integer for the body of the answer to the ping: the board's time."""
-    rig, seq, said = Rig("none", book), iter(range(100)), iter(sayings)
+    rig, seq, script = Rig("none", book), iter(range(100)), iter(sayings)
 
     def send(kind, body=b""):
-        for answer, text in next(said, []):
+        for answer, text in next(script, []):
             text = body + struct.pack("<QI", text, 0) if isinstance(text, int) else text
             rig._arrived(wire.encode(answer, next(seq), text), 1)
         return 1

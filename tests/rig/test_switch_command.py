@@ -37,11 +37,11 @@ def cuts(monkeypatch) -> Cuts:
             raise asked.answer
         return asked.answer
 
-    here = types.SimpleNamespace(
+    rig_session = types.SimpleNamespace(
         hello=HELLO, rig=types.SimpleNamespace(port="/dev/none", last_second=lambda: LastSecond([], None))
     )
     monkeypatch.setattr(ports, "find", lambda port: "/dev/none")
-    monkeypatch.setattr(rig_switch, "session", lambda port: contextlib.nullcontext(here))
+    monkeypatch.setattr(rig_switch, "session", lambda port: contextlib.nullcontext(rig_session))
     monkeypatch.setattr(rig_switch, "arm_and_cut", arm_and_cut)
     monkeypatch.setattr(rig_switch, "unless_on", lambda *a, **k: None)
     monkeypatch.setattr(latch, "name_of", lambda hello, port: "a rig")
@@ -117,5 +117,5 @@ def test_dips_and_their_picture(cuts, tmp_path):
 
 def test_a_crowbar_that_let_go_is_said():
     row = {**ROW, "samples": 9, "released": "the rail did not fall", "crowbar_mJ": 251}
-    said = rig_switch.words_of({"rails": [row], "off_us": 1000, "fired_us": 5})
-    assert "rail 0: the crowbar let go before power returned: the rail did not fall (251 mJ)" in said
+    words = rig_switch.words_of({"rails": [row], "off_us": 1000, "fired_us": 5})
+    assert "rail 0: the crowbar let go before power returned: the rail did not fall (251 mJ)" in words
