@@ -37,9 +37,9 @@ def going(tmp_path_factory):
         process.communicate()
 
 
-def until(found):
+def until(condition):
     deadline = time.monotonic() + MOST_S
-    while not (value := found()):
+    while not (value := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return value

@@ -37,9 +37,9 @@ def test_impatient_signals(tmp_path):
     """At other moments each time, until the run says that it is finishing. The first one is heard; the rest hurry
     nothing that must be done."""
     (tmp_path / "tmp").mkdir()
-    said = tmp_path / "stderr"
+    stderr_file = tmp_path / "stderr"
     with (
-        said.open("w") as stderr,
+        stderr_file.open("w") as stderr,
         subprocess.Popen(
             command(tmp_path / "runs", 60),
             env=ENV | {"TMPDIR": str(tmp_path / "tmp")},
@@ -51,12 +51,12 @@ def test_impatient_signals(tmp_path):
         run = json.loads(process.stdout.readline())["run"]
         time.sleep(random.uniform(0, 3))
         sent = 0
-        while sent < 4 or ("finishing: " not in said.read_text() and process.poll() is None):
+        while sent < 4 or ("finishing: " not in stderr_file.read_text() and process.poll() is None):
             process.send_signal(random.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
             sent += 1
             time.sleep(random.uniform(0.05, 0.4))
         out, _ = process.communicate()
-    err = said.read_text()
+    err = stderr_file.read_text()
     # a signal that comes when the run is over, its folder closed, ends the process as signals do
     late = [-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP]
     assert process.returncode in (130, *late) and "Traceback" not in err and "finishing: " in err

@@ -30,16 +30,16 @@ def test_a_drive_whose_folder_is_full_ends_no_other(tmp_path):
     how = {"env": env, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, **how) as parent:
         try:
-            told = []
-            while not any("power_W" in line and line["drive"] == FULL for line in told):
-                told.append(json.loads(parent.stdout.readline()))
-            full = Path(next(line["run"] for line in told if line["drive"] == FULL))
+            lines = []
+            while not any("power_W" in line and line["drive"] == FULL for line in lines):
+                lines.append(json.loads(parent.stdout.readline()))
+            full = Path(next(line["run"] for line in lines if line["drive"] == FULL))
             pid = next(event["pid"] for event in journal.events(full) if event["kind"] == "run.start")
             resource.prlimit(pid, resource.RLIMIT_FSIZE, ((full / "rig.bin").stat().st_size,) * 2)
             out, err = parent.communicate()
         finally:
             parent.terminate()
-    *told, last = map(json.loads, out.splitlines())
+    *lines, last = map(json.loads, out.splitlines())
     assert parent.returncode == last["exit_code"] == 8 and "Traceback" not in err, err
     first, second = last["drives"]
     assert (first["drive"], first["state"], first["exit_code"]) == ("sata-tlc", "complete", 0)

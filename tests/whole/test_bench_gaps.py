@@ -30,9 +30,9 @@ def test_nothing_comes_between_two_groups_and_the_gap_is_at_most_a_second(tmp_pa
     done = subprocess.run(words, env=env, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     folder = Path(json.loads(done.stdout.splitlines()[-1])["run"])
-    found = {row.act.path: row for row in table.load(folder).rows}
-    gaps = [found[path].value("gap") for path in ("stimulus", "after")]
-    assert found["before"].value("gap") is None and all(gap > 0 for gap in gaps)
+    rows = {row.act.path: row for row in table.load(folder).rows}
+    gaps = [rows[path].value("gap") for path in ("stimulus", "after")]
+    assert rows["before"].value("gap") is None and all(gap > 0 for gap in gaps)
     assert min(gaps) <= MOST_S, "a busy host may be late once"
     events = journal.events(folder)
     kinds = [(event["kind"], event.get("step")) for event in events]

@@ -79,8 +79,8 @@ def test_working_set_has_reads_and_writes_of_each_part(tmp_path):
 def test_a_load_that_ends_by_its_amount_before_a_purge_has_its_amplification(tmp_path):
     """The plan `placement` without handles, which no NBD server takes."""
     text, _ = grammar.find("placement")
-    kept = text.partition('[[step]]\nname = "each"')[0].replace('needs  = ["purge", "fdp"]', 'needs = ["purge"]')
-    lines = [line for line in kept.splitlines() if not line.startswith(("handle", "headline", "]", '    "write amp'))]
+    text_ = text.partition('[[step]]\nname = "each"')[0].replace('needs  = ["purge", "fdp"]', 'needs = ["purge"]')
+    lines = [line for line in text_.splitlines() if not line.startswith(("handle", "headline", "]", '    "write amp'))]
     (tmp_path / "apart.toml").write_text("\n".join(lines).replace('time    = "60 s"', "").replace('time   = "5 s"', ""))
     run = carried_out(tmp_path, str(tmp_path / "apart.toml"), "sata-tlc")
     for path in ("together", "apart"):

@@ -86,22 +86,22 @@ def rigs_of(items, capsys):
         except UsageError:
             if not left:
                 raise
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     assert all(item.args.drives[0].rig == item.args.rig for item in items)
-    return {item.name: item.args.rig for item in items}, said
+    return {item.name: item.args.rig for item in items}, stderr
 
 
 def test_rigs_that_were_crossed_are_exchanged_and_named(benches, items, capsys):
     a, b = benches["A"].port, benches["B"].port
-    found, said = rigs_of(items(A=b, B=a), capsys)
-    assert found == {"A": a, "B": b}
-    assert f"A: rig {a} feeds it, not {b}" in said and f"B: rig {b} feeds it, not {a}" in said
+    rigs, stderr = rigs_of(items(A=b, B=a), capsys)
+    assert rigs == {"A": a, "B": b}
+    assert f"A: rig {a} feeds it, not {b}" in stderr and f"B: rig {b} feeds it, not {a}" in stderr
 
 
 def test_rig_on_a_drive_that_is_not_tested_is_left_to_the_drives_own_run(benches, items, capsys):
     idle, b = benches["idle"].port, benches["B"].port
-    found, said = rigs_of(items(A=idle, B=b), capsys)
-    assert found == {"A": idle, "B": b} and "A: no rig shows its load" in said
+    rigs, stderr = rigs_of(items(A=idle, B=b), capsys)
+    assert rigs == {"A": idle, "B": b} and "A: no rig shows its load" in stderr
 
 
 def run_of_fleet(benches, folder: Path, **given: str) -> tuple[subprocess.CompletedProcess, dict[str, Path]]:

@@ -116,32 +116,32 @@ def measured(monkeypatch, tmp_path, url: str, show) -> Measured:
     monkeypatch.setattr(bench, "start", with_meter)
     assert cli.main([*LOAD, "--runs", str(tmp_path / "runs")]) == 0
     (run,) = (tmp_path / "runs").iterdir()
-    found = Measured(table.in_full(run).figures, run, journal.events(run), players[0])
-    window = found.figures["windows"]["all"]
+    measurement = Measured(table.in_full(run).figures, run, journal.events(run), players[0])
+    window = measurement.figures["windows"]["all"]
     if window["power_mean_W"] is None or window["samples_lost"] > window["samples"] // 2:
         pytest.skip(f"too busy a host for a sensor that is polled: {window['samples_lost']} samples lost")
-    return found
+    return measurement
 
 
 def test_a_sensor_of_the_kernel_measures_a_whole_run(monkeypatch, tmp_path):
     folder = sensor(tmp_path / "hwmon0", "ina226", shunt_resistor=2000, update_interval=2)
-    found = measured(monkeypatch, tmp_path, f"hwmon:{folder}?rate=100", shown(folder))
-    for name, window in found.figures["windows"].items():
+    measurement = measured(monkeypatch, tmp_path, f"hwmon:{folder}?rate=100", shown(folder))
+    for name, window in measurement.figures["windows"].items():
         if window and window["t0_s"] is not None:
-            found.check(name)
-    power = samples.load(found.run)
+            measurement.check(name)
+    power = samples.load(measurement.run)
     assert power.facts["accuracy"]["chip"] == "INA226" and power.err_ns.min() >= 14e6
-    assert found.figures["closure_percent"] is None
-    assert not any(event["kind"] == "rig.certificate" for event in found.events)
-    assert json.loads((found.run / "run.json").read_text())["rig"]["port"].startswith("hwmon:")
+    assert measurement.figures["closure_percent"] is None
+    assert not any(event["kind"] == "rig.certificate" for event in measurement.events)
+    assert json.loads((measurement.run / "run.json").read_text())["rig"]["port"].startswith("hwmon:")
 
 
 def test_a_sensor_without_an_accuracy_leaves_the_uncertainty_open(monkeypatch, tmp_path):
     folder = sensor(tmp_path / "hwmon0", "corsairpsu")
-    found = measured(monkeypatch, tmp_path, f"hwmon:{folder}?rate=100", shown(folder))
-    window = found.figures["windows"]["all"]
+    measurement = measured(monkeypatch, tmp_path, f"hwmon:{folder}?rate=100", shown(folder))
+    window = measurement.figures["windows"]["all"]
     assert window["power_mean_W"] > 0 and window["power_uncertainty_percent"] is None
-    assert any("states no accuracy of corsairpsu" in note for note in [*window["notes"], *found.figures["notes"]])
+    assert any("states no accuracy of corsairpsu" in note for note in [*window["notes"], *measurement.figures["notes"]])
 
 
 SUPPLY = """spec: "1.1"

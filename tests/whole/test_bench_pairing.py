@@ -60,7 +60,7 @@ def test_rig_that_feeds_the_drive_is_paired(tmp_path):
         and event["verdict"] == PAIRED
         and event["duration_s"] == pytest.approx(pairing.LASTS_S * len(event["looks"]))
     )
-    first = next(each for each in events if each["kind"] == "step.start" and each["step"] != "check")
+    first = next(event for event in events if event["kind"] == "step.start" and event["step"] != "check")
     assert max(look["end_ns"] for look in event["looks"]) < first["t_ns"]
     assert table.in_full(run).figures["energy_J"] > 0 and powers_of(run)
 
@@ -72,24 +72,24 @@ def test_power_of_a_rig_on_another_drive_is_null_with_the_reason(tmp_path, cross
         and event["verdict"] == NOT_PAIRED
         and event["duration_s"] == pytest.approx(pairing.LASTS_S * len(event["looks"]))
     )
-    found = table.in_full(run).figures
-    assert found["iops_mean"] > 0 and all(found[name] is None for name in POWER)
-    assert any(note.startswith("power: not known") for note in found["notes"])
+    figures = table.in_full(run).figures
+    assert figures["iops_mean"] > 0 and all(figures[name] is None for name in POWER)
+    assert any(note.startswith("power: not known") for note in figures["notes"])
     assert not powers_of(run)
-    json.dumps(found)
+    json.dumps(figures)
 
 
 def test_no_cut_by_a_rig_on_another_drive(tmp_path, crossed):
     code, _, events, event = made(tmp_path, *CUTS)
     assert code == NotPaired.exit_code and event["verdict"] == NOT_PAIRED
-    assert not any(each["kind"] in ("cut.plan", "cut.fired") for each in events)
+    assert not any(event["kind"] in ("cut.plan", "cut.fired") for event in events)
 
 
 def test_first_cut_that_the_drive_does_not_feel_ends_the_campaign(tmp_path, crossed, monkeypatch):
     unknown = lambda bench, book, *_: book.event(EVENT, verdict=UNKNOWN, why="not looked", looks=[])
     monkeypatch.setattr(pairing, "carry_out", unknown)
     code, _, events, _ = made(tmp_path, *CUTS, "--seed", "7")
-    judged = [each for each in events if each["kind"] == "session.judged" and each["control"] is None]
+    judged = [event for event in events if event["kind"] == "session.judged" and event["control"] is None]
     assert code == NotPaired.exit_code and len(judged) == 1
     assert not judged[0]["judged"] and not judged[0]["findings"] and judged[0]["why_not"]
     assert unpaired(events)

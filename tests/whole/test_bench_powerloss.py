@@ -22,19 +22,19 @@ def campaign(tmp_path, *words) -> tuple[int, list[dict], list[dict]]:
     """(exit code, records of the cuts, of the control sessions)."""
     code = cli.main([*WORDS, *words, "--runs", str(tmp_path)])
     (run,) = tmp_path.iterdir()
-    found = [each for each in journal.events(run) if each["kind"] == "session.judged"]
-    assert {each["cut"] for each in found} == set(sessions.judged([run]))
+    judged = [event for event in journal.events(run) if event["kind"] == "session.judged"]
+    assert {session["cut"] for session in judged} == set(sessions.judged([run]))
     json_documents.figures(json.loads(json.dumps(documents.of_table(table.load(run)))))
-    return code, *([each for each in found if bool(each["control"]) is is_one] for is_one in (False, True))
+    return code, *([session for session in judged if bool(session["control"]) is is_one] for is_one in (False, True))
 
 
 def test_an_honest_drive_keeps_its_promises(tmp_path):
     code, cuts, controls = campaign(tmp_path)
     assert code == 0 and len(cuts) == 3 and len(controls) == 1
-    assert all(each["judged"] and not each["failed"] and not each["suspicion"] for each in cuts)
-    twice = sum(each["aim"] == "recovery" for each in cuts)
-    assert sum(each["unsafe_shutdowns"] for each in cuts) == 3 + twice
-    assert all(each["fall"]["t90_10_us"] > 0 and each["durable"] > 0 for each in cuts)
+    assert all(session["judged"] and not session["failed"] and not session["suspicion"] for session in cuts)
+    twice = sum(session["aim"] == "recovery" for session in cuts)
+    assert sum(session["unsafe_shutdowns"] for session in cuts) == 3 + twice
+    assert all(session["fall"]["t90_10_us"] > 0 and session["durable"] > 0 for session in cuts)
     (run,) = tmp_path.iterdir()
     assert len(list(run.glob("powerloss/*/waveform.npz"))) == 3
 

@@ -26,9 +26,9 @@ HOST = Path(__file__).parents[2] / "host"
 
 def test_rails_of_a_preset_are_a_board_s_settings():
     u2 = PRESETS["u2-tlc"]
-    found = bench.rails_for(u2.rail_V, u2.more_rails)
-    (aux,) = found["rails"]
-    assert found["rail"] == {"name": "12V"} and (aux["name"], aux["rail"], aux["address"]) == ("3.3Vaux", 1, 0x41)
+    rails_ = bench.rails_for(u2.rail_V, u2.more_rails)
+    (aux,) = rails_["rails"]
+    assert rails_["rail"] == {"name": "12V"} and (aux["name"], aux["rail"], aux["address"]) == ("3.3Vaux", 1, 0x41)
     assert aux["simulated"] == {"share": 0.003, "V": 3.3}
     assert bench.rails_for(5.0, []) == {}
 
@@ -69,8 +69,8 @@ def test_the_rails_together_are_the_drive(tmp_path):
     t0_ns, t1_ns = int(load.t_ns[0]), min(int(load.t_ns[-1]) + 10**9, *(int(p.t_ns[-1]) for p in powers))
     true_J = truth.energy_between(str(run / "truth"), t0_ns, t1_ns)
     assert rails.energy_J(powers, t0_ns, t1_ns) == pytest.approx(true_J, rel=0.005)
-    each = [rails.energy_J([p], t0_ns, t1_ns) for p in powers]
-    assert each == pytest.approx([0.6 * true_J, 0.4 * true_J], rel=0.005)
+    energies_J = [rails.energy_J([p], t0_ns, t1_ns) for p in powers]
+    assert energies_J == pytest.approx([0.6 * true_J, 0.4 * true_J], rel=0.005)
 
     f = table.in_full(run).figures
     of_the_rig = ("power", "energy", "rail", "clock")  # a busy host may have others: SMART polls that took long

@@ -44,16 +44,16 @@ def ran(tmp_path_factory):
     folder = tmp_path_factory.mktemp("replay")
     (folder / "plan.toml").write_text(HEAD + FILLED.replace('do = "fill"\n', 'do = "fill"\nrange = "64 MiB"\n') + PLAY)
     words = ("run", folder / "plan.toml", "--virtual", "sata-tlc", "--capacity", "256MiB", "--runs", folder / "runs")
-    said = ssdrig(*words, "--dry-run")["acts"][-1]
-    return said, Path(ssdrig(*words)["run"])
+    planned = ssdrig(*words, "--dry-run")["acts"][-1]
+    return planned, Path(ssdrig(*words)["run"])
 
 
 def test_its_figures_are_the_ledgers(ran):
-    said, run = ran
+    planned, run = ran
     _, rows = traceform.read(next((run / "traces").iterdir()))
     read, written = (int(rows["length_bytes"][rows["op"] == op].sum()) for op in (traceform.READ, traceform.WRITE))
     ledger = json.loads((run / "truth/ledger.json").read_text())
-    assert said["written_bytes"] == [written, written]
+    assert planned["written_bytes"] == [written, written]
     assert ledger["host_write_bytes"] == (64 << 20) + written and ledger["host_read_bytes"] >= read
     assert ledger["host_write_commands"] - int((rows["op"] == traceform.WRITE).sum()) == (64 << 20) // (128 << 10)
     row = next(row for row in table.load(run).rows if row.act.path == "play")

@@ -64,9 +64,9 @@ def figures(run):
 
 def marks(run: Path) -> tuple[dict, dict]:
     """Ledger at the SMART polls before and after the load."""
-    found = [json.loads(line) for line in (run / "truth" / "marks.jsonl").read_text().splitlines()]
+    marks = [json.loads(line) for line in (run / "truth" / "marks.jsonl").read_text().splitlines()]
     starts = {e["reason"]: e["t_ns"] for e in journal.events(run) if e["kind"] == "smart.start"}
-    return tuple(next(m for m in found if m["t_ns"] >= starts[reason]) for reason in ("before", "after"))
+    return tuple(next(m for m in marks if m["t_ns"] >= starts[reason]) for reason in ("before", "after"))
 
 
 def test_the_run_is_whole(run, figures):
@@ -83,25 +83,25 @@ def test_the_highest_mean_of_100_us_is_the_drives(run, figures, name):
     """What the drive draws at most it draws for milliseconds on end, so its own millisecond has it. Of each 100 ms the
     channel tells the highest alone: where a window's edge cuts them, that one may lie outside, and hide what is inside
     or all that the window has."""
-    found, data = figures["windows"][name], table.in_full(run).data
+    figures_, data = figures["windows"][name], table.in_full(run).data
     start_ns, step_ns, nJ = truth.energies(str(run / "truth"))
-    from_ns, to_ns = (data.t0_ns + t_s * 10**9 for t_s in (found["t0_s"], found["t1_s"]))
+    from_ns, to_ns = (data.t0_ns + t_s * 10**9 for t_s in (figures_["t0_s"], figures_["t1_s"]))
 
     def highest_W(begin_ns, end_ns):
         return nJ[(begin_ns - start_ns) // step_ns : (end_ns - start_ns) // step_ns].max() / step_ns
 
     whole_W = highest_W(from_ns + INTERVAL_NS, to_ns - INTERVAL_NS)  # of those that lie inside
-    peak_W, u_W = found["peak_100us_W"], found["peak_100us_uncertainty_W"]
+    peak_W, u_W = figures_["peak_100us_W"], figures_["peak_100us_uncertainty_W"]
     if peak_W is None:
-        assert any(note.startswith("peak_100us_W: there is a higher one just outside, ") for note in found["notes"])
+        assert any(note.startswith("peak_100us_W: there is a higher one just outside, ") for note in figures_["notes"])
         beside_W = max(highest_W(at_ns, at_ns + INTERVAL_NS) for at_ns in (from_ns - INTERVAL_NS, to_ns))
         assert beside_W > 0.98 * whole_W  # the channel's noise is less than that
-        assert any(each and each["peak_100us_W"] for each in figures["windows"].values())
+        assert any(window and window["peak_100us_W"] for window in figures["windows"].values())
         return
     # to a step of the truth, which is longer than the clock's error
     true_W = highest_W(from_ns - step_ns, to_ns + 2 * step_ns)
     assert whole_W - u_W < peak_W < true_W + u_W and u_W < 0.15 * true_W
-    assert peak_W > 1.2 * found["power_mean_W"]
+    assert peak_W > 1.2 * figures_["power_mean_W"]
 
 
 def test_per_second_iops_sum_to_the_drives_own_count(run):
@@ -124,8 +124,8 @@ def test_a_window_agrees_with_the_ledger_of_the_same_seconds(run, figures, name)
     seconds, depth = window["t1_s"] - window["t0_s"], data.header["method"]["queue_depth"]
     late_s, across_s = idle_places_s(run, depth) / depth, longest_across_s(data, window)
     assert -2 - 100 * (late_s + across_s) / seconds < window["littles_error_percent"] < 2 + 100 * across_s / seconds
-    said = any(note.startswith("littles_qd") for note in window["notes"])
-    assert said == (abs(window["littles_error_percent"]) > 2)
+    is_noted = any(note.startswith("littles_qd") for note in window["notes"])
+    assert is_noted == (abs(window["littles_error_percent"]) > 2)
 
 
 def idle_places_s(run, depth) -> float:
@@ -153,10 +153,10 @@ def test_energy_agrees_with_the_ledger(run, figures):
 
 
 def test_the_database_holds_what_the_journal_holds(run, database):
-    kept = points.counts(run)
+    counts = points.counts(run)
     others = {name for name in line_protocol.read_schema() if name.startswith(("powerloss_", "retention_", "host_"))}
-    assert set(kept) == set(line_protocol.read_schema()) - others and min(kept.values()) > 0
-    assert database.counts(list(kept), run) == kept
+    assert set(counts) == set(line_protocol.read_schema()) - others and min(counts.values()) > 0
+    assert database.counts(list(counts), run) == counts
 
 
 def test_report_json_gives_the_figures(run, figures):
@@ -185,7 +185,7 @@ def test_a_dry_run_touches_nothing(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "words, code, said",
+    "words, code, message",
     [
         (["run", "consistency"], 2, "expected a drive to test"),
         (["run", "consistency", "--virtual", "nix"], 2, "nix"),
@@ -196,10 +196,10 @@ def test_a_dry_run_touches_nothing(tmp_path, capsys):
         (["selfcheck", "nix"], 2, "nix"),
     ],
 )
-def test_bad_words_get_one_clear_error(tmp_path, monkeypatch, capsys, words, code, said):
+def test_bad_words_get_one_clear_error(tmp_path, monkeypatch, capsys, words, code, message):
     monkeypatch.chdir(tmp_path)
     assert cli.main(words) == code
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not any(tmp_path.iterdir())
 
 

@@ -45,8 +45,8 @@ def test_it_answers(served, runs):
     assert served.get("/api/hello") | {"version": 0} == {
         **{"version": 0, "root": str(runs), "runs": 2, "control": False, "live": []}
     }
-    found = served.get("/api/runs?q=tag:review%20op:25")
-    assert found["count"] == 1 and found["runs"][0]["title"] == HOSTILE and found["runs"][0]["model"] == HOSTILE
+    answer = served.get("/api/runs?q=tag:review%20op:25")
+    assert answer["count"] == 1 and answer["runs"][0]["title"] == HOSTILE and answer["runs"][0]["model"] == HOSTILE
     assert served.get("/api/runs?limit=1&offset=1")["count"] == 2
     status, _, body = served.ask("GET", "/api/runs?q=drve:990")
     assert status == 400 and "drive" in json.loads(body)["do"]
@@ -161,8 +161,8 @@ def test_what_a_server_has_made_goes_with_it_and_what_a_killed_one_left_with_the
 def test_it_listens_on_loopback_only(served):
     listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     port = f"{served.port:04X}"
-    found = {row[1].split(":")[0] for row in listening if row[1].endswith(":" + port) and row[3] == "0A"}
-    assert found == {"0100007F"}
+    addresses = {row[1].split(":")[0] for row in listening if row[1].endswith(":" + port) and row[3] == "0A"}
+    assert addresses == {"0100007F"}
 
 
 def test_a_port_that_is_taken_and_root_are_refused(served, runs, capsys, monkeypatch):
@@ -189,19 +189,19 @@ def test_killed_and_started_again_nothing_is_lost_or_doubled(runs, tmp_path):
                 growing.end()
             with Serving(tmp_path / "runs") as served:
                 (one,) = ids(served).values()
-                for kind, place, said in served.stream(one, at):
+                for kind, place, message in served.stream(one, at):
                     at = place
                     for name in ("events", "steps", "seconds", "load", "smart"):
-                        pieces.setdefault(name, []).extend(said.get(name, []))
-                    if kind == "more" and not ends and said.get("seconds") and not said.get("more"):
+                        pieces.setdefault(name, []).extend(message.get(name, []))
+                    if kind == "more" and not ends and message.get("seconds") and not message.get("more"):
                         break
                 served.end(signal.SIGKILL)
         with Serving(tmp_path / "runs") as served:
-            whole = [said for _, _, said in served.stream(one)]
+            whole = [message for _, _, message in served.stream(one)]
     finally:
         growing.gone()
     for name, rows in pieces.items():
-        once = [row for said in whole for row in said.get(name, [])]
+        once = [row for message in whole for row in message.get(name, [])]
         assert rows == once and (once or name == "smart"), name
 
 
@@ -223,11 +223,11 @@ def test_with_control_a_run_is_asked_for_a_note_and_its_end(tmp_path):
             assert served.ask("GET", path)[0] == 405 and stopped == []
             assert served.ask("POST", path, {"do": "stop"})[0] == 200 and stopped == [1]
             control.close()
-            status, _, said = served.ask("POST", path, {"do": "stop"})
-            assert status == 400 and "goes on" in json.loads(said)["expected"]
+            status, _, reply = served.ask("POST", path, {"do": "stop"})
+            assert status == 400 and "goes on" in json.loads(reply)["expected"]
         with Serving(tmp_path / "runs") as served:  # which only reads
-            for said in ({"do": "stop"}, {"do": "arm"}, {"do": "cut", "token": "x"}):
-                assert served.ask("POST", path, said)[0] == 403
+            for reply in ({"do": "stop"}, {"do": "arm"}, {"do": "cut", "token": "x"}):
+                assert served.ask("POST", path, reply)[0] == 403
     finally:
         control.close()
         book.close("complete")
@@ -254,8 +254,8 @@ def test_a_run_that_goes_on_is_found_and_its_newest_moments_come(runs, tmp_path)
         thread.start()
         try:
             seen = set()
-            for _, _, said in served.stream(one["id"]):
-                seen |= {name for name in ("preview", "tenths", "seconds", "load", "events") if said.get(name)}
+            for _, _, message in served.stream(one["id"]):
+                seen |= {name for name in ("preview", "tenths", "seconds", "load", "events") if message.get(name)}
                 if len(seen) == 5:
                     break
         finally:

@@ -173,9 +173,9 @@ def test_refused(served, method, path, headers, status):
 
     body = b"{}" if "act" in path and method == "POST" else None
     head = {name: filled(value) for name, value in headers.items()}
-    got, _, said = served.ask(method, filled(path), body, head)
-    assert got in (status if isinstance(status, set) else {status}), said
-    assert b"root:" not in said and str(served.token).encode() not in said
+    got, _, body_ = served.ask(method, filled(path), body, head)
+    assert got in (status if isinstance(status, set) else {status}), body_
+    assert b"root:" not in body_ and str(served.token).encode() not in body_
 
 
 AT = b" HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
@@ -239,20 +239,20 @@ def answers(served, raw: bytes) -> list[int]:
     raw = raw.replace(b"{port}", str(served.port).encode()).replace(b"{token}", served.token.encode())
     with socket.create_connection(("127.0.0.1", served.port), timeout=200) as s:
         s.sendall(raw)
-        said = b""
-        while b"\r\n\r\n" not in said and (piece := s.recv(65536)):
-            said += piece
+        reply = b""
+        while b"\r\n\r\n" not in reply and (piece := s.recv(65536)):
+            reply += piece
         with contextlib.suppress(OSError):
             s.shutdown(socket.SHUT_WR)
             while piece := s.recv(65536):
-                said += piece
-    return [int(found) for found in re.findall(rb"^HTTP/1\.1 (\d+) ", said, re.MULTILINE)]
+                reply += piece
+    return [int(status) for status in re.findall(rb"^HTTP/1\.1 (\d+) ", reply, re.MULTILINE)]
 
 
 @pytest.mark.parametrize(("raw", "status"), RAW)
 def test_raw_requests_are_refused_and_the_server_goes_on(served, raw, status):
     first, *more = answers(served, raw)
-    assert first in (status if isinstance(status, set) else {status}) and all(400 <= each < 500 for each in more)
+    assert first in (status if isinstance(status, set) else {status}) and all(400 <= status_ < 500 for status_ in more)
     assert served.get("/api/hello")["runs"] == 2
 
 
@@ -261,12 +261,12 @@ def test_what_comes_behind_a_request_that_was_refused_is_not_heard(served, how):
     """Nor does the server wait for more: nobody tells it that the connection is over."""
     raw = JSON + how.encode() + b"\r\n\r\n0\r\n\r\nGET /api/hello" + AT + TOKEN + b"\r\n"
     raw = raw.replace(b"{port}", str(served.port).encode()).replace(b"{token}", served.token.encode())
-    said = b""
+    reply = b""
     with socket.create_connection(("127.0.0.1", served.port), timeout=600) as s:
         s.sendall(raw)
         while piece := s.recv(65536):
-            said += piece
-    assert re.findall(rb"HTTP/1\.1 (\d+) ", said) == [b"413"]
+            reply += piece
+    assert re.findall(rb"HTTP/1\.1 (\d+) ", reply) == [b"413"]
 
 
 def test_what_is_no_attack_is_answered(served):
@@ -345,8 +345,8 @@ def test_flood_of_another_user_keeps_nobody_out(runs):
             attacker.communicate()
         assert asked == [2] * 5
         assert min(open_) < 400, "the flood holds 1000; what was just accepted is closed in a moment"
-        said = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-        assert int(said["VmRSS"].split()[0]) < 300_000 and int(said["Threads"]) < 40
+        fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        assert int(fields["VmRSS"].split()[0]) < 300_000 and int(fields["Threads"]) < 40
         assert served.get("/api/hello")["runs"] == 2
 
 
@@ -379,7 +379,7 @@ def test_connections_of_others_make_room_among_themselves(monkeypatch):
     made = []
 
     def connect(ours: bool) -> Connection:
-        monkeypatch.setattr(connection, "is_ours", lambda here, there: ours)
+        monkeypatch.setattr(connection, "is_ours", lambda near_end, there: ours)
         one = Connection(config, state, {}, loop)
         one.connection_made(Transport())
         made.append(one)
@@ -419,16 +419,16 @@ def test_a_connection_has_so_long_for_a_head_and_for_taking_its_answer(monkeypat
             self.now, self.due = 0.0, []
 
         def call_later(self, delay_s, what):
-            self.due.append(found := types.SimpleNamespace(at=self.now + delay_s, what=what, cancelled=False))
-            found.cancel = lambda: setattr(found, "cancelled", True)
-            found.when = lambda: found.at
-            return found
+            self.due.append(call := types.SimpleNamespace(at=self.now + delay_s, what=what, cancelled=False))
+            call.cancel = lambda: setattr(call, "cancelled", True)
+            call.when = lambda: call.at
+            return call
 
         def go(self, s):
             self.now += s
-            for each in [each for each in self.due if each.at <= self.now and not each.cancelled]:
-                each.cancel()
-                each.what()
+            for call in [call for call in self.due if call.at <= self.now and not call.cancelled]:
+                call.cancel()
+                call.what()
 
     def made():
         one = Connection(Config(lambda: None, log_level="error"), ServerState(), {}, loop)

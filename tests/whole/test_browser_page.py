@@ -24,14 +24,14 @@ def chromium():
     """As browser.chromium, but that 127.0.0.1 is found."""
     if not browser.find():
         pytest.skip("no Chromium is installed: the page was not run")
-    kept = browser.FLAGS[:]
-    browser.FLAGS[:] = [flag for flag in kept if not flag.startswith("--host-resolver-rules")]
+    flags = browser.FLAGS[:]
+    browser.FLAGS[:] = [flag for flag in flags if not flag.startswith("--host-resolver-rules")]
     browser.FLAGS.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
     try:
         with browser.Browser(1400, 900) as one:
             yield one
     finally:
-        browser.FLAGS[:] = kept
+        browser.FLAGS[:] = flags
 
 
 @pytest.fixture(scope="module")
@@ -192,12 +192,12 @@ def test_a_drive_has_its_wear_and_its_runs(chromium, served):
         "[...document.querySelectorAll('#drive-rows button')].find((b) => b.textContent.includes('TLC')).click()"
     )
     chromium.wait("!document.getElementById('drive').hidden")
-    said = text(chromium, "#drive")
+    text_ = text(chromium, "#drive")
     spare = "[...document.querySelectorAll('.meter')].find((m) => m.innerText.includes('Spare left'))"
     assert (
         chromium.js(f"{spare}.querySelectorAll('rect')[1].getAttribute('fill')") == "var(--green)"
     )  # all of it is left
-    assert "Percentage used" in said and "Health ok" in said and "host written" in said
+    assert "Percentage used" in text_ and "Health ok" in text_ and "host written" in text_
     assert chromium.complaints() == [] and fits(chromium)
     for width, height in ((390, 844), (1400, 900)):  # its life is on the first screen
         how = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}

@@ -31,15 +31,15 @@ def dilated(tmp_path_factory):
 
 def test_a_second_of_a_dilated_drive_is_one_row(dilated):
     """Ten seconds of the host: power, energy and I/O of the tenth had been taken for all of it."""
-    found, _ = all_of(Tail(dilated))
-    power, whole = samples.load(dilated), found["seconds"][1:-1]
+    rows, _ = all_of(Tail(dilated))
+    power, whole = samples.load(dilated), rows["seconds"][1:-1]
     first_ns = int(power.t_ns[0]) // samples.SECOND_NS * samples.SECOND_NS
     assert np.diff([row[0] for row in whole]) == pytest.approx(1, abs=1e-5) and len(whole) > 2
     assert [row[4] for row in whole] == pytest.approx([row[2] for row in whole], rel=2e-3)  # J = W x 1 s
-    assert sum(row[4] for row in found["seconds"]) == pytest.approx(
+    assert sum(row[4] for row in rows["seconds"]) == pytest.approx(
         samples.per_second(power, first_ns, 60).energy_J.sum() / K, rel=1e-3
     )
-    load = [row for row in found["load"] if row[1] == "load"]
+    load = [row for row in rows["load"] if row[1] == "load"]
     assert [row[2] for row in load] == [500 * K, 700 * K, 900 * K, 900 * K]
     assert np.diff([row[0] for row in load[:3]]) == pytest.approx(1, abs=0.01)
     assert {row[4] for row in load} == {800 / K}
@@ -53,9 +53,9 @@ def test_pieces_of_a_dilated_drive_come_to_the_same(dilated, tmp_path):
         growing.to(t_ns)
         if n % 4 == 0:
             tail, at = Tail(growing.folder), place(str(at))
-        found, at = all_of(tail, at)
+        rows, at = all_of(tail, at)
         for name in ("seconds", "load"):
-            seen.setdefault(name, []).extend(found.get(name, []))
+            seen.setdefault(name, []).extend(rows.get(name, []))
     growing.end()
     rest, at = all_of(Tail(growing.folder), at)
     once, end = all_of(Tail(growing.folder))
@@ -85,8 +85,8 @@ def test_a_document_that_follows_at_once_is_no_second(tmp_path, ms, wanted):
     )
     (tmp_path / "out.json").write_text("".join(line % (at * 10**6, at // 10, at) + "\n" for at in ms))
     load = Load(tmp_path / "out.json")
-    found = [*load.rows(), *load.rest()]
-    assert [row["iops"] for row in found] == pytest.approx(wanted, abs=1) and load.rest() == []
+    rows = [*load.rows(), *load.rest()]
+    assert [row["iops"] for row in rows] == pytest.approx(wanted, abs=1) and load.rest() == []
 
 
 def test_a_played_trace_of_a_dilated_drive_has_a_row_a_second(tmp_path):

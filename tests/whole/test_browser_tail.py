@@ -76,9 +76,9 @@ def test_of_a_run_that_was_cut_no_second_holds_the_cut(whole, tmp_path):
     cut_ns = begun_ns + round((before[-5][0] + 0.5) * 1e9)
     lines = []
     for line in out.read_text().splitlines():
-        said = json.loads(line) if line.startswith('{"t_ns"') else {}
-        late = said and said["t_ns"] > cut_ns - 10**9
-        lines.append(json.dumps(said | {"t_ns": said["t_ns"] + 2 * 10**9}) if late else line)
+        event = json.loads(line) if line.startswith('{"t_ns"') else {}
+        late = event and event["t_ns"] > cut_ns - 10**9
+        lines.append(json.dumps(event | {"t_ns": event["t_ns"] + 2 * 10**9}) if late else line)
     out.write_text("\n".join(lines) + "\n")
     fired = {"t_ns": cut_ns + 10, "kind": "cut.fired", "step": "load", "cut": None, "fired_ns": cut_ns, "bound_ns": 0}
     synthetic_run.seal(made, sorted([*journal.events(made), fired], key=lambda event: event["t_ns"]))
@@ -97,8 +97,8 @@ def test_pieces_come_to_the_same_as_the_whole(whole, growing):
         growing.to(t_ns)
         if n % 3 == 0:
             tail, at = Tail(growing.folder), place(str(at))
-        found, at = all_of(tail, at)
-        for name, rows in found.items():
+        pieces_, at = all_of(tail, at)
+        for name, rows in pieces_.items():
             if name not in ("tenths", "trust"):  # the strip is of the moment
                 pieces.setdefault(name, []).extend(rows)
     growing.end()
@@ -114,35 +114,37 @@ def test_pieces_come_to_the_same_as_the_whole(whole, growing):
 
 
 def test_its_seconds_are_those_of_the_meter(whole):
-    found, _ = all_of(Tail(whole))
+    pieces_, _ = all_of(Tail(whole))
     power = samples.load(whole)
     first_ns = int(power.t_ns[0]) // samples.SECOND_NS * samples.SECOND_NS
-    exact = samples.per_second(power, first_ns, len(found["seconds"]))
+    exact = samples.per_second(power, first_ns, len(pieces_["seconds"]))
     began_s = first_ns / 1e9 - synthetic_run.T_RUN_NS / 1e9
-    assert [row[0] for row in found["seconds"]] == pytest.approx(began_s + np.arange(len(found["seconds"])), abs=1e-3)
+    assert [row[0] for row in pieces_["seconds"]] == pytest.approx(
+        began_s + np.arange(len(pieces_["seconds"])), abs=1e-3
+    )
     for column, name, within in (
         (1, "p_min_W", 1e-3),
         (2, "p_mean_W", 2e-3),
         (3, "p_max_W", 1e-3),
         (4, "energy_J", 3e-3),
     ):
-        assert [row[column] for row in found["seconds"]] == pytest.approx(getattr(exact, name), abs=within), name
-    assert sum(row[5] for row in found["seconds"]) == power.lost
-    tenths = np.array(found["tenths"])
+        assert [row[column] for row in pieces_["seconds"]] == pytest.approx(getattr(exact, name), abs=within), name
+    assert sum(row[5] for row in pieces_["seconds"]) == power.lost
+    tenths = np.array(pieces_["tenths"])
     assert np.allclose(np.diff(tenths[:, 0]), 0.1) and (tenths[:, 1] <= tenths[:, 2]).all()
     assert (tenths[:, 2] <= tenths[:, 3]).all() and set(np.round(tenths[5:-5, 2], 1)) >= {2.5, 4.0, 6.0}
 
 
 def test_its_load_and_smart_are_those_of_the_run(whole):
-    found, _ = all_of(Tail(whole))
-    load = [row for row in found["load"] if row[1] == "load"]
+    pieces_, _ = all_of(Tail(whole))
+    load = [row for row in pieces_["load"] if row[1] == "load"]
     assert [row[2] for row in load] == IOPS and load[0][3] == IOPS[0] * 4096
     assert [row[4] for row in load] == [800.0 if n else None for n in IOPS]
-    assert [(row["C"], row["t"]) for row in found["smart"]][0] == (40, pytest.approx(0.605, abs=0.01))
-    assert found["smart"][-1]["wa"] == pytest.approx(3.0, abs=0.1) and found["smart"][0].get("wa") is None
-    kinds = [line["kind"] for line in found["steps"]]
+    assert [(row["C"], row["t"]) for row in pieces_["smart"]][0] == (40, pytest.approx(0.605, abs=0.01))
+    assert pieces_["smart"][-1]["wa"] == pytest.approx(3.0, abs=0.1) and pieces_["smart"][0].get("wa") is None
+    kinds = [line["kind"] for line in pieces_["steps"]]
     assert kinds.count("step.start") == kinds.count("step.end") == 5 and kinds[-1] == "run.end"
-    assert all(isinstance(line[2], str) for line in found["events"])
+    assert all(isinstance(line[2], str) for line in pieces_["events"])
 
 
 def test_the_course_of_an_ended_run_is_its_rows_step_by_step(whole):
@@ -211,10 +213,10 @@ def test_the_preview_is_near_what_settles_and_comes_first(whole, growing):
 def test_two_rails_are_added_up_and_a_silent_one_is_no_power_at_all(tmp_path):
     rails = [("3V3", ((-100.0, 1.0),), 1_000_000, None), ("aux", ((-100.0, 0.5),), 5_000_000, (4.0, 99.0))]
     run = synthetic_run.write(tmp_path, [900] * 24, watts=((-100.0, 2.0),), more_rails=rails, logs=False)
-    found, _ = all_of(Tail(run))
-    known = [row for row in found["seconds"] if row[0] < 7]
+    pieces_, _ = all_of(Tail(run))
+    known = [row for row in pieces_["seconds"] if row[0] < 7]
     assert known and [row[2] for row in known[1:-1]] == pytest.approx([3.5] * (len(known) - 2), abs=1e-3)
-    assert max(row[0] for row in found["seconds"]) < 9  # from then on a rail is missing
+    assert max(row[0] for row in pieces_["seconds"]) < 9  # from then on a rail is missing
 
 
 def test_the_rails_of_a_step_and_the_steps_of_a_second_are_put_together(whole):
@@ -260,13 +262,13 @@ def test_the_preview_knows_the_rails_of_a_greeting_that_lies_before_it(whole):
     """The preview begins where the settled power has come to, behind the greeting."""
     tail = Tail(whole)
     data = (whole / "rig.bin").read_bytes()
-    found = rigrecords.decode(data)
-    greeting = next(i for i in range(len(found)) if found.payload(i)[:1] == bytes([wire.HELLO]))
-    told = json.loads(found.payload(greeting)[wire.BODY :])
+    records = rigrecords.decode(data)
+    greeting = next(i for i in range(len(records)) if records.payload(i)[:1] == bytes([wire.HELLO]))
+    greeted = json.loads(records.payload(greeting)[wire.BODY :])
     behind = rigrecords.decode(
-        data[: data.index(found.payload(greeting)) + 2 * len(found.payload(greeting))]
+        data[: data.index(records.payload(greeting)) + 2 * len(records.payload(greeting))]
     ).next_offset
-    for hello, known in ((told, True), (None, False)):
+    for hello, known in ((greeted, True), (None, False)):
         tail._preview, tail._preview_at = previews.Preview(), None
         tail._follower = types.SimpleNamespace(offset=behind, hello=hello)
         tail._read_preview()
@@ -330,8 +332,8 @@ def test_nothing_outside_of_the_folder_is_read(whole, tmp_path):
     with open(growing.folder / "events.jsonl", "ab") as f:
         f.write(sealed(line, 999))
         f.write(sealed({**line, "fio": "linked"}, 1000))
-    found, _ = all_of(Tail(growing.folder))
-    assert 666 not in [row[2] for row in found["load"]]
+    pieces_, _ = all_of(Tail(growing.folder))
+    assert 666 not in [row[2] for row in pieces_["load"]]
     (growing.folder / "fio" / "linked").symlink_to(secret)
     with pytest.raises(JournalError):
         Tail(growing.folder)
@@ -359,8 +361,10 @@ def test_damage_is_passed_over(whole, growing):
         b'{"t_ns": 1, "jobs": 7}\n[]\n\xff\n{"t_ns":' + b"[" * 5000 + b"\n"
     )
     (growing.folder / "smart/000.json").write_text("[")
-    found, _ = all_of(Tail(growing.folder))
-    assert len(found["events"]) > 5 and found["seconds"] and all(row[1] != "load" for row in found.get("load", []))
+    pieces_, _ = all_of(Tail(growing.folder))
+    assert (
+        len(pieces_["events"]) > 5 and pieces_["seconds"] and all(row[1] != "load" for row in pieces_.get("load", []))
+    )
 
 
 def test_the_preview_takes_whatever_a_board_sends():
@@ -417,5 +421,5 @@ def test_a_step_whose_name_is_none_of_a_file_has_no_rows(whole, tmp_path, key, n
     shutil.copytree(whole, made)
     events = [{k: v for k, v in event.items() if k not in ("line", "crc")} for event in journal.events(made)]
     synthetic_run.seal(made, [e | ({key: name} if e.get("step") == "flush" else {}) for e in events])
-    found, rest = all_of(Tail(made))[0], all_of(Tail(whole))[0]
-    assert found["load"] == rest["load"] and found["seconds"] == rest["seconds"]
+    pieces_, rest = all_of(Tail(made))[0], all_of(Tail(whole))[0]
+    assert pieces_["load"] == rest["load"] and pieces_["seconds"] == rest["seconds"]

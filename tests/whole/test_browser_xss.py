@@ -66,8 +66,8 @@ def named_badly(run) -> None:
             event.pop(key, None)
     load = next(e["t_ns"] for e in events if e["kind"] == "step.start")
     hello = dict.fromkeys(("board", "serial", "build", "firmware"), ALL) | {"rails": [{"name": ALL, "chip": ALL}]}
-    said = [{"kind": "rig.hello", "hello": hello}, {"kind": "rig.lost", "why": ALL}]
-    notes = [{"t_ns": events[0]["t_ns"] + 9 + i, **each} for i, each in enumerate(said)]
+    documents = [{"kind": "rig.hello", "hello": hello}, {"kind": "rig.lost", "why": ALL}]
+    notes = [{"t_ns": events[0]["t_ns"] + 9 + i, **event} for i, event in enumerate(documents)]
     notes += [{"t_ns": load + 2 * 10**9 + i, "kind": "note", "text": word} for i, word in enumerate((*WORDS, ALL))]
     synthetic_run.seal(run, sorted([*events, *notes], key=lambda e: (e["kind"] == "run.end", e["t_ns"])))
     (run / NOTES).write_text(surrogates_kept({"text": ALL, "at_s": 3.0, "utc_ns": 5}) + "\n")
@@ -87,10 +87,10 @@ def look(b, path, ready) -> list:
     """Open a page and say what of it is alive that should not be."""
     b.send("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
     b.open(path, ready=ready)
-    return found(b)
+    return scripts_run(b)
 
 
-def found(b) -> list:
+def scripts_run(b) -> list:
     """Opens all that can be opened, goes over everything, clicks some."""
     b.js("for (const el of document.querySelectorAll('details')) el.open = true; 0")
     b.js(
@@ -105,7 +105,11 @@ def test_the_watch_sees_a_script_that_runs(of_files, tmp_path):
     text = f"<!doctype html><meta charset=utf-8><p title='{WORDS[2]}'>{''.join((*WORDS[:2], WORDS[3]))}"
     (tmp_path / "open.html").write_text(text, "utf-8")
     seen = look(of_files, tmp_path / "open.html", "document.readyState === 'complete'")
-    assert {1, 2, 3, 5} <= {each for each in seen if isinstance(each, int)} and ["IMG", "onerror", "taken(2)"] in seen
+    assert {1, 2, 3, 5} <= {entry for entry in seen if isinstance(entry, int)} and [
+        "IMG",
+        "onerror",
+        "taken(2)",
+    ] in seen
 
 
 def test_the_page_of_runs(of_files, runs, tmp_path):
@@ -117,7 +121,7 @@ def test_the_page_of_runs(of_files, runs, tmp_path):
     for index in (0, 1, many - 2, many - 1):  # drawn by uPlot, and SVG in the page
         ElementTree.fromstring(saved(of_files, index, "SVG")[1])
     saved(of_files, 0, "PNG")
-    assert found(of_files) == []
+    assert scripts_run(of_files) == []
 
 
 def test_the_page_of_a_plan(of_files, tmp_path):
@@ -130,9 +134,9 @@ def test_the_page_of_a_plan(of_files, tmp_path):
 
 def test_the_page_of_a_review(of_files, tmp_path):
     folder = test_review_page.review(tmp_path, model=ALL)
-    for each in folder.iterdir():
-        if each.is_dir():
-            named_badly(each)
+    for file in folder.iterdir():
+        if file.is_dir():
+            named_badly(file)
     run_command(folder, "--out", tmp_path / "v.html", "--quiet")
     assert look(of_files, tmp_path / "v.html", "document.body?.dataset.errors === ''") == []
 
@@ -161,4 +165,4 @@ def test_the_bench_in_the_browser(chromium, runs):
         chromium.events.clear()
         chromium.send("Page.navigate", {"url": f"http://127.0.0.1:{served.port}{page}"})
         chromium.wait("document.body && document.body.dataset.ready")
-        assert found(chromium) == []
+        assert scripts_run(chromium) == []

@@ -156,8 +156,8 @@ def test_edges_between_conversions_are_not_counted(seen):
     assert all((vbus, current) == emulated.values(index) for index, _, vbus, current in samples)
     lost = samples[-1][0] + 1 - len(samples)
     assert samples[-1][0] > 300 and emulated.missed(frames) == lost < len(samples) // 10
-    (said,) = [body.decode() for body in emulated.bodies(frames, wire.LOG)]
-    assert said.startswith("rail 0: ") and "edges of ALERT had no conversion" in said
+    (message,) = [body.decode() for body in emulated.bodies(frames, wire.LOG)]
+    assert message.startswith("rail 0: ") and "edges of ALERT had no conversion" in message
 
 
 @pytest.mark.parametrize(

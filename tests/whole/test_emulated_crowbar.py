@@ -54,14 +54,14 @@ def seen():
         pytest.skip(why)
     with emulated.Emulated(gpios=[10, 11, 22]) as board:
         board.raw_repl()
-        said, logs = json.loads(board.run(SCRIPT))
+        reports, logs = json.loads(board.run(SCRIPT))
         changes = board.end()["changes"]
     starts = [cycle for cycle, gpio, level in changes if (gpio, level) == (22, "High")]
     runs = [
         [(cycle - t0, gpio, level) for cycle, gpio, level in changes if t0 <= cycle < end]
         for t0, end in zip(starts, [*starts[1:], 1 << 62])
     ]
-    return SimpleNamespace(said=said, logs=logs, runs=runs)
+    return SimpleNamespace(reports=reports, logs=logs, runs=runs)
 
 
 def of(run, gpio):
@@ -73,8 +73,8 @@ def test_a_crowbar_lets_go_of_a_rail_that_does_not_fall(seen):
     (closed, _), (gone, level), *_ = of(seen.runs[0], 11)
     assert closed == pytest.approx(50, abs=0.1) and 22_000 < gone < 24_500 and level != "High"
     assert of(seen.runs[0], 10)[0] == (0, "High") and of(seen.runs[0], 10)[1][0] > 59_000
-    assert seen.said[0]["released"] == "the rail did not fall"
-    assert seen.said[0]["crowbar_mJ"] == pytest.approx(11.36 * gone / 1000, rel=0.06)
+    assert seen.reports[0]["released"] == "the rail did not fall"
+    assert seen.reports[0]["crowbar_mJ"] == pytest.approx(11.36 * gone / 1000, rel=0.06)
 
 
 def test_a_ramp_that_is_let_go_stays_open_whatever_its_machine_does(seen):
@@ -82,7 +82,7 @@ def test_a_ramp_that_is_let_go_stays_open_whatever_its_machine_does(seen):
     gone = next(t for t, level in pulses if level == "Input")
     assert 52_000 < gone < 55_000 and sum(level == "High" for t, level in pulses if t < gone) > 20
     assert not [t for t, level in pulses if t > gone and level == "High"]
-    assert seen.said[1]["released"] == "the rail did not fall" and seen.said[1]["crowbar_mJ"] < 500
+    assert seen.reports[1]["released"] == "the rail did not fall" and seen.reports[1]["crowbar_mJ"] < 500
     assert len(seen.logs) == 2
 
 

@@ -70,32 +70,32 @@ def test_the_sensors_lose_nothing_and_the_peaks_are_there(seen, name):
     given_up = 1 if name == "a fast rail" else 0
     assert [emulated.missed(frames, rail) for rail in range(len(STREAMS[name][0]))] in ([given_up], [0, 0])
     assert emulated.bodies(frames, wire.LOG) == []
-    found = [struct.unpack(wire.FAST_BODY, body) for body in emulated.bodies(frames, wire.FAST)]
-    assert len(found) >= 10 and {of[-2] for of in found} == {0}
-    assert [of[3] - found[0][3] for of in found] == [100_000 * k for k in range(len(found))]
-    for _, _, _, _, n, total, _, at, *_ in found:
+    intervals = [struct.unpack(wire.FAST_BODY, body) for body in emulated.bodies(frames, wire.FAST)]
+    assert len(intervals) >= 10 and {of[-2] for of in intervals} == {0}
+    assert [of[3] - intervals[0][3] for of in intervals] == [100_000 * k for k in range(len(intervals))]
+    for _, _, _, _, n, total, _, at, *_ in intervals:
         assert n == 25_000 and 0 <= at < n
         assert REST * n < total < (REST + 25) * n
-    assert wrong_peaks([(peak, at, limited) for *_, peak, at, limited, _, _ in found]) == []
+    assert wrong_peaks([(peak, at, limited) for *_, peak, at, limited, _, _ in intervals]) == []
 
 
-def wrong_peaks(found) -> list[int]:
+def wrong_peaks(intervals) -> list[int]:
     """Which of the intervals' (peak, at, limited) are not as the bursts make them, wherever an interval begins. Its
     edge may lie in a burst of 300 us, so that the interval has some of its samples only: at its end, which go on in the
     next one, or at its beginning. Of the shorter ones another always lies whole in the same interval."""
     limit, rest = HEIGHTS["300 us"], HEIGHTS["none"]
     wrong = []
-    for k, (peak, at, limited) in enumerate(found):
+    for k, (peak, at, limited) in enumerate(intervals):
         height = peak / WIDTH
         beside = {0: k - 1, 25_000 - 1: k + 1}.get(at)
-        some = beside is not None and (not 0 <= beside < len(found) or found[beside][0] == WIDTH * limit)
+        some = beside is not None and (not 0 <= beside < len(intervals) or intervals[beside][0] == WIDTH * limit)
         if limited:  # so many of the window's samples lie in that burst
             good = peak == limited * limit + (WIDTH - limited) * rest and (limited == WIDTH or some)
         else:
             good = min(abs(height - of) for name, of in HEIGHTS.items() if name != "300 us") < 1
         wrong += [] if good else [k]
-    whole = any(limited == WIDTH for _, _, limited in found)
-    return wrong if whole else [*wrong, len(found)]
+    whole = any(limited == WIDTH for _, _, limited in intervals)
+    return wrong if whole else [*wrong, len(intervals)]
 
 
 def intervals_of(first_us: int, n: int = 6) -> list:
@@ -109,7 +109,7 @@ def intervals_of(first_us: int, n: int = 6) -> list:
     counts = np.full(len(t_us), REST)
     for begin, every, length, height in bursts:
         counts[(t_us >= begin) & ((t_us - begin) % every < length)] = height
-    runs, high = (np.convolve(each, np.ones(WIDTH, int), "valid")[1:] for each in (counts, counts >= 3847))
+    runs, high = (np.convolve(series, np.ones(WIDTH, int), "valid")[1:] for series in (counts, counts >= 3847))
     rows = runs.reshape(n, 25_000)
     return [
         (int(row[at]), int(at), int(high[25_000 * k + at])) for k, (row, at) in enumerate(zip(rows, rows.argmax(1)))
@@ -119,8 +119,10 @@ def intervals_of(first_us: int, n: int = 6) -> list:
 def test_an_interval_may_begin_anywhere_in_a_burst():
     """In the burst of 300 us at 523 ms, from 0.1 ms before it to 0.1 ms behind it, and places without one."""
     for first_us in (*range(122_900, 123_420, 4), 100_000, 111_111, 143_050):
-        found = intervals_of(first_us)
-        assert wrong_peaks(found) == [], first_us
-        for k, (peak, at, limited) in enumerate(found):  # a window too long, another place, other counts at the limit
+        intervals = intervals_of(first_us)
+        assert wrong_peaks(intervals) == [], first_us
+        for k, (peak, at, limited) in enumerate(
+            intervals
+        ):  # a window too long, another place, other counts at the limit
             for odd in ((peak + 2 * WIDTH, at, limited), (peak, at, limited + 1), (REST * WIDTH - WIDTH, at, 0)):
-                assert wrong_peaks([*found[:k], odd, *found[k + 1 :]]), (first_us, k)
+                assert wrong_peaks([*intervals[:k], odd, *intervals[k + 1 :]]), (first_us, k)

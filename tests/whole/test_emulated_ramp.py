@@ -42,11 +42,11 @@ def seen():
         pytest.skip(why)
     with emulated.Emulated(gpios=[10, 11, 12, 13, 18, 19, 22]) as board:
         board.raw_repl()
-        said, words_us, load_us = json.loads(board.run(SCRIPT))
+        reports, words_us, load_us = json.loads(board.run(SCRIPT))
         changes = board.end()["changes"]
     runs = [k for k, (_, gpio, level) in enumerate(changes) if (gpio, level) == (22, "High")]
     return SimpleNamespace(
-        said=said,
+        reports=reports,
         words_us=words_us,
         load_us=load_us,
         first=changes[runs[0] - 8 : runs[1] - 8],
@@ -87,7 +87,7 @@ def test_every_pulse_is_where_its_word_says(seen, gate):
 
 
 def test_what_the_firmware_knows_of_it(seen):
-    assert seen.said == [True, True, (1000 + 7) * 8, False, True, False]
+    assert seen.reports == [True, True, (1000 + 7) * 8, False, True, False]
 
 
 def test_a_ramp_that_is_stopped_ends_there(seen):

@@ -46,13 +46,13 @@ def seen():
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_gate_rises_in_the_stated_time_and_nothing_is_lost(seen, name):
     frames = seen.streams[name]
-    said = json.loads(emulated.bodies(frames, wire.TRIP)[0])
+    report = json.loads(emulated.bodies(frames, wire.TRIP)[0])
     samples = emulated.samples(frames)
     assert [index for index, _, _, _ in samples[: FIRST + 50]] == list(range(FIRST + 50)) or name == "I2C"
     before_us = max(t for index, t, _, _ in samples if index < FIRST)
-    assert 0 < said["opened_us"] - before_us <= 20_000
-    assert said["opened_us"] - said["t_us"] < fits.LOOP_us
-    assert (said["quantity"], said["limit_mA"]) == ("A", 50) and said["seen_mA"] >= 50
+    assert 0 < report["opened_us"] - before_us <= 20_000
+    assert report["opened_us"] - report["t_us"] < fits.LOOP_us
+    assert (report["quantity"], report["limit_mA"]) == ("A", 50) and report["seen_mA"] >= 50
     hello = json.loads(emulated.bodies(frames, wire.HELLO)[-1])
     logs = emulated.bodies(frames, wire.LOG)
     # the emulated rail does not fall when its gate opens, so that the discharge resistor has had its heat

@@ -52,9 +52,9 @@ def test_an_altered_folder_starts_nothing_and_writes_nothing_outside(tmp_path, m
                 at = rng.choice([*folder_fuzz.places(document), ("drive", "target"), ("drive", "power_off")])
                 changed = folder_fuzz.altered(document, at, folder_fuzz.hostile(rng, outside))
                 file.write_text(json.dumps(changed, ensure_ascii=True))
-            words, found = folder_fuzz.words_of(rng, shape, run, inside / "out"), []
-            codes.append(folder_fuzz.one(words, inside, found))
-            wrong += [(number, shape, at, words[0], each) for each in found]
+            words, deeds = folder_fuzz.words_of(rng, shape, run, inside / "out"), []
+            codes.append(folder_fuzz.one(words, inside, deeds))
+            wrong += [(number, shape, at, words[0], deed) for deed in deeds]
             shutil.rmtree(inside / "work")
     assert [path.name for path in outside.iterdir()] == ["bait"] and (outside / "bait").read_text() == "bait"
     assert not wrong, "\n".join(map(str, wrong[:40])) + f"\n{len(wrong)} in all"
@@ -94,7 +94,7 @@ def test_altered_folders_that_are_served_start_nothing_and_fail_no_request(tmp_p
         assert len(listed) == SERVED
         statuses = {served.ask("GET", path)[0] for path in ("/api/drives", "/api/rigs", "/api/hello", "/")}
         for run in listed:
-            for method, path, said in (
+            for method, path, body in (
                 ("HEAD", f"/api/live/{run['id']}", None),
                 ("GET", f"/api/drives/{run['id']}", None),
                 ("GET", f"/api/course/{run['id']}", None),
@@ -102,7 +102,7 @@ def test_altered_folders_that_are_served_start_nothing_and_fail_no_request(tmp_p
                 ("POST", f"/api/live/{run['id']}/act", {"act": "note", "text": "typed"}),
                 ("POST", f"/api/live/{run['id']}/act", {"act": "stop"}),
             ):
-                statuses.add(served.ask(method, path, said)[0])
+                statuses.add(served.ask(method, path, body)[0])
             with contextlib.suppress(AssertionError), contextlib.closing(served.stream(run["id"])) as messages:
                 next(messages, None)
         for run in rng.sample(listed, 3):
@@ -118,13 +118,13 @@ def test_altered_folders_that_are_served_start_nothing_and_fail_no_request(tmp_p
 @pytest.mark.parametrize("odd", ["a pipe", "a device", "a link out"])
 def test_a_review_with_what_is_no_file_of_its_own_is_refused_at_once(tmp_path, odd):
     review = folder_fuzz.review_of(tmp_path)
-    said = review / "review.json"
+    file = review / "review.json"
     outside = tmp_path / "outside.json"
-    said.rename(outside)
+    file.rename(outside)
     if odd == "a pipe":
-        os.mkfifo(said)
+        os.mkfifo(file)
     else:
-        said.symlink_to("/dev/zero" if odd == "a device" else outside)
+        file.symlink_to("/dev/zero" if odd == "a device" else outside)
     with pytest.raises(JournalError):
         review_folder.read(review)
 

@@ -190,13 +190,13 @@ def test_what_is_no_file_is_refused(run, tmp_path, name, what):
 
 
 def test_folders_in_folders_without_an_end_are_refused(run, tmp_path):
-    here = os.open(run, os.O_RDONLY)
+    folder = os.open(run, os.O_RDONLY)
     for _ in range(3000):  # deeper than a path may be long
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
     assert_all_refused(carried_out(run, tmp_path / "out"))
     subprocess.run(["rm", "-rf", run / "d"], check=True)
 

@@ -85,9 +85,9 @@ def whole(runs, name: str, params: dict) -> Table:
     return table.load(made.end())
 
 
-def drawn(phone, file, found: Table) -> tuple[list[str], list[str]]:
+def drawn(phone, file, table_: Table) -> tuple[list[str], list[str]]:
     """Titles of what the page shows: of its plots, and of its tables and bars."""
-    file.write_text(page.render([found]))
+    file.write_text(page.render([table_]))
     phone.open(file)
     assert phone.js("document.documentElement.scrollWidth") <= pts.WIDTH
     plots, tables, bars = (phone.js(what) for what in (pts.PLOTS, pts.TABLES, BARS))
@@ -106,13 +106,13 @@ def has(wanted: list[str], titles: list[str]) -> None:
 @pytest.mark.parametrize("name", WANTED)
 def test_all_views_of_a_plan_are_drawn_on_a_phone(phone, tmp_path, name):
     params, plots_wanted, others_wanted = WANTED[name]
-    found = whole(tmp_path, name, params)
-    plots, others = drawn(phone, tmp_path / f"{name}.html", found)
+    table_ = whole(tmp_path, name, params)
+    plots, others = drawn(phone, tmp_path / f"{name}.html", table_)
     has(plots_wanted, plots)
     has(others_wanted, others)
     values = sum(
         len(show["value"]) if isinstance(show.get("value"), list) else 1
-        for show in found.plan.shows
+        for show in table_.plan.shows
         if show["view"] != "figure"
     )
     assert len(plots + others) >= values
@@ -156,12 +156,12 @@ def test_each_view_is_drawn_on_a_phone(phone, tmp_path, view):
     has(others_wanted, others)
 
 
-def headlined(found: Table, name: str, *swaps: tuple[str, str]) -> Table:
+def headlined(table_: Table, name: str, *swaps: tuple[str, str]) -> Table:
     """The run with the headline of a shipped plan, with other names of its steps."""
     parts = grammar.read(*grammar.find(name)).headline
     for old, new in swaps:
         parts = tuple(part.replace(old, new) for part in parts)
-    return dataclasses.replace(found, plan=dataclasses.replace(found.plan, headline=parts))
+    return dataclasses.replace(table_, plan=dataclasses.replace(table_.plan, headline=parts))
 
 
 # the questions of readers, and a page that answers each: which part of its headline is claimed

@@ -26,17 +26,17 @@ def test_figures_of_a_plan(chromium, tmp_path):
     chromium.open(tmp_path / "p.html", ready=READY)
     assert chromium.js("document.documentElement.scrollWidth") <= 390 and chromium.js(LACKING) == 0
     sized(chromium, 1400)
-    found = chromium.js(TITLES)
-    plot = next(i for i, (_, kinds) in enumerate(found) if kinds.startswith("PNG SVG"))
-    table = next(i for i, (title, kinds) in enumerate(found) if kinds == "CSV" and "IOPS" in title)
+    titles = chromium.js(TITLES)
+    plot = next(i for i, (_, kinds) in enumerate(titles) if kinds.startswith("PNG SVG"))
+    table = next(i for i, (title, kinds) in enumerate(titles) if kinds == "CSV" and "IOPS" in title)
     name, svg = saved(chromium, plot, "SVG")
     words = "".join(ElementTree.fromstring(svg).itertext())
-    assert name.endswith(".svg") and found[plot][0] in words and "SIMULATED" in words and b"var(--" not in svg
+    assert name.endswith(".svg") and titles[plot][0] in words and "SIMULATED" in words and b"var(--" not in svg
     _, png = saved(chromium, plot, "PNG")
     settings = json.loads(dict(b.split(b"\0", 1) for kind, b in chunks(png) if kind == b"iTXt")[b"Settings"][4:])
     assert "SIMULATED" in settings["marks"] and "serial SIM0001" in settings["runs"][0]
     assert struct.unpack(">II", chunks(png)[0][1][:8])[0] > 800
-    drawn = next(i for i, (title, kinds) in enumerate(found) if "SVG CSV" in kinds and "by the round" in title)
+    drawn = next(i for i, (title, kinds) in enumerate(titles) if "SVG CSV" in kinds and "by the round" in title)
     head, *rows = [json.loads(f"[{line}]") for line in saved(chromium, drawn, "CSV")[1].decode().splitlines()]
     assert head[:2] == ["series", "round"] and b"data-csv" not in saved(chromium, drawn, "SVG")[1]
     marked = [row for row in rows if row[0].startswith("round ")]
@@ -54,9 +54,9 @@ def test_figures_of_a_review(chromium, tmp_path):
     run_command(review(tmp_path), "--out", tmp_path / "v.html", "--quiet")
     sized(chromium, 1400)
     chromium.open(tmp_path / "v.html", ready=READY)
-    found = chromium.js(TITLES)
-    assert chromium.js(LACKING) == 0 and len(found) >= 8
-    plot = next(i for i, (_, kinds) in enumerate(found) if kinds.startswith("PNG SVG"))
+    titles = chromium.js(TITLES)
+    assert chromium.js(LACKING) == 0 and len(titles) >= 8
+    plot = next(i for i, (_, kinds) in enumerate(titles) if kinds.startswith("PNG SVG"))
     name, svg = saved(chromium, plot, "SVG")
     words = "".join(ElementTree.fromstring(svg).itertext())
     assert "SCALED" in words and "<b>one</b>" in words and "/" not in name

@@ -91,9 +91,9 @@ def phone():
 
 @pytest.mark.parametrize("name", pts_runs.ALL)
 def test_all_prescribed_plots_are_drawn_on_a_phone(phone, tmp_path_factory, name):
-    wanted, (_, found) = PRESCRIBED[name], pts_runs.made(tmp_path_factory, name)
+    wanted, (_, table_) = PRESCRIBED[name], pts_runs.made(tmp_path_factory, name)
     file = tmp_path_factory.mktemp("page") / f"{name}.html"
-    file.write_text(page.render([found]))
+    file.write_text(page.render([table_]))
     phone.open(file)
     assert phone.js("innerWidth") == WIDTH and phone.js("document.documentElement.scrollWidth") <= WIDTH
     plots, tables = phone.js(PLOTS), phone.js(TABLES)
@@ -104,7 +104,7 @@ def test_all_prescribed_plots_are_drawn_on_a_phone(phone, tmp_path_factory, name
         assert sum(title in plot["title"] for plot in plots) >= wanted["plots"].count(title), title
     for title in wanted["tables"]:
         assert any(title in of and cells for of, cells in tables), title
-    views = sum(show["view"] not in ("bars", "figure") for show in found.plan.shows)
+    views = sum(show["view"] not in ("bars", "figure") for show in table_.plan.shows)
     assert len(plots) + len(tables) >= views > 2
     seen, entries = phone.js(LEGENDS)  # a line that nothing names says nothing
     assert seen == entries and (entries or name in ("pts-hir", "pts-xsr"))

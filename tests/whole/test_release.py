@@ -31,9 +31,9 @@ def test_sources_and_files_agree():
 @pytest.mark.slow
 def test_a_file_that_its_source_makes_otherwise_keeps_the_release_back(monkeypatch, tmp_path):
     monkeypatch.setattr(release.circuit, "TITLE", "another board")
-    found = release.stale()
-    assert "ssdrig.kicad_sch" in found
-    monkeypatch.setattr(release, "stale", lambda: found)
+    stale = release.stale()
+    assert "ssdrig.kicad_sch" in stale
+    monkeypatch.setattr(release, "stale", lambda: stale)
     monkeypatch.setattr(release.kicad, "provision", lambda: None)
     with pytest.raises(release.NotReleased, match="not as their sources make them: .*ssdrig.kicad_sch"):
         release.release(tmp_path / "out")
@@ -71,7 +71,7 @@ def writes(name):
 
 
 def named(path):
-    return sorted(each.name for each in path.iterdir())
+    return sorted(path_.name for path_ in path.iterdir())
 
 
 def test_a_release_is_there_when_all_of_it_is_done(made_of, tmp_path):
@@ -269,8 +269,8 @@ def test_what_a_strip_joins_is_one_net_for_the_bare_boards_test():
     ties = release.tied()
     assert len(ties) == 16 and (ties["/SDA_MISO2"], ties["/A1_CS2"], ties["/A0_MOSI2"]) == ("/SDA", "+3V3", "GND")
     line = "327/SDA_MISO2       U301  -4          A01X+012677Y-023425X0571Y0118R180S2\n"
-    kept = "327/VBUS2           U301  -8          A01X+010945Y-023622X0571Y0118R180S2\n"
-    assert release.joined_nets(line + kept, ties) == line.replace("/SDA_MISO2", "/SDA      ") + kept
+    record = "327/VBUS2           U301  -8          A01X+010945Y-023622X0571Y0118R180S2\n"
+    assert release.joined_nets(line + record, ties) == line.replace("/SDA_MISO2", "/SDA      ") + record
 
 
 def test_dates_are_taken_out(tmp_path):

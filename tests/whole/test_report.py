@@ -149,8 +149,8 @@ def test_only_an_earlier_page_is_overwritten(folders, tmp_path, name):
         place.write_text("<!doctype html>\n<html><title>mine</title>")
 
     def there():  # but not when it was last read, which reading it changes
-        found = place.lstat()
-        return found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, place.read_bytes()
+        status = place.lstat()
+        return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, place.read_bytes()
 
     before = there()
     with pytest.raises(UsageError, match="an earlier page"):

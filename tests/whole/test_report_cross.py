@@ -44,25 +44,25 @@ def test_a_page_of_any_number_of_runs_at_any_size(chromium, runs, count):
     medium(chromium, False)
     chromium.open(page_of(runs[:count]), ready=READY)
     with_axe(chromium)
-    found = {}
+    counts = {}
     for i, width in enumerate((*WIDTHS, SHEET_PX)):
         paper = width == SHEET_PX
         placed(chromium, width, paper)
         if not paper and count <= 2:
-            found["first screen", width] = chromium.js(BELOW_FIRST_SCREEN)
+            counts["first screen", width] = chromium.js(BELOW_FIRST_SCREEN)
         if width == 1400 and count <= 2:
-            found["fold"] = folded(chromium)
+            counts["fold"] = folded(chromium)
         for dark in ((False, True), (True, False))[i % 2]:  # each change draws all plots again
             medium(chromium, dark, paper)
-            found[width, dark] = wrong(chromium, width, paper)
+            counts[width, dark] = wrong(chromium, width, paper)
             if not dark and width in CLICKED:  # a click moves what a scheme does not
                 chromium.js(CLICK)
-                found[width, "clicked"] = wrong(chromium, width, paper)
+                counts[width, "clicked"] = wrong(chromium, width, paper)
                 chromium.js(CLICK)
             if (width, dark) in LOOKED_AT.get(count, ()):
-                found["axe", width, dark] = chromium.js(BARRIERS)
+                counts["axe", width, dark] = chromium.js(BARRIERS)
     chromium.js("dispatchEvent(new Event('afterprint'))")
-    assert {where: what for where, what in found.items() if what} == {}
+    assert {where: what for where, what in counts.items() if what} == {}
     assert chromium.complaints() == [] and chromium.js("document.body.dataset.errors") == ""
     medium(chromium, False)
     chromium.send("Emulation.clearDeviceMetricsOverride")

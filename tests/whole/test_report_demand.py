@@ -69,9 +69,9 @@ def run(tmp_path_factory):
 
 
 def test_a_line_for_each_number_of_threads_along_the_queue_depth(run):
-    found = demand_html.lines(run, "demand/point", run.plan.shows[0], "lat_mean")
-    assert list(found) == ["threads 32", "threads 8", "threads 1"]
-    for threads, dots in zip(THREADS, found.values(), strict=True):
+    lines = demand_html.lines(run, "demand/point", run.plan.shows[0], "lat_mean")
+    assert list(lines) == ["threads 32", "threads 8", "threads 1"]
+    for threads, dots in zip(THREADS, lines.values(), strict=True):
         assert [dot.at for dot in dots] == [f"queue depth {depth}" for depth in DEPTHS]
         for depth, dot in zip(DEPTHS, dots, strict=True):
             if (threads, depth) == (32, 32):
@@ -136,8 +136,8 @@ def test_where_picks_one_line_and_the_plan_names_scale_and_title(tmp_path):
 
 def test_a_sweep_of_one_key_is_dots_each_a_line_of_its_own(run):
     show = {"view": "demand", "of": "demand/point", "by": "qd", "where": "threads=1"}
-    found = demand_html.lines(run, "demand/point", show, "lat_mean")
-    assert [len(dots) for dots in found.values()] == [1] * len(DEPTHS) and found["queue depth 2"][0].at == ""
+    lines = demand_html.lines(run, "demand/point", show, "lat_mean")
+    assert [len(dots) for dots in lines.values()] == [1] * len(DEPTHS) and lines["queue depth 2"][0].at == ""
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def tables(folders):
 
 @pytest.fixture(scope="module")
 def pages(tables):
-    return {name: page.render([each]) for name, each in tables.items()}
+    return {name: page.render([table_]) for name, table_ in tables.items()}
 
 
 def words(page: str) -> str:
@@ -145,15 +145,15 @@ def test_the_steady_view_has_the_rule_in_numbers(tables):
 
 def test_the_words_of_the_steady_view_stand_apart(tables):
     """A fresh drive's first rounds are so high that 110 % and 90 % are 2 pixels from the average."""
-    each = tables["grid"]
-    kept = each.verdicts[0]
+    table_ = tables["grid"]
+    verdict = table_.verdicts[0]
     for before in ([10_000.0], [], [-10_000.0]):
-        each.verdicts[0] = dataclasses.replace(kept, values=[*before, *kept.verdict["rounds"]])
+        table_.verdicts[0] = dataclasses.replace(verdict, values=[*before, *verdict.verdict["rounds"]])
         made = view(tables, "grid", view="steady", of="rounds")
-        found = [re.search(f'y="([0-9.]+)" class="[^"]*">{words}<', made) for words in ("110 %", "average", "90 %")]
-        top, middle, bottom = (float(each[1]) for each in found)
+        marks = [re.search(f'y="([0-9.]+)" class="[^"]*">{words}<', made) for words in ("110 %", "average", "90 %")]
+        top, middle, bottom = (float(mark[1]) for mark in marks)
         assert 20 <= top and top + 12 <= middle and middle + 12 <= bottom <= 258
-    each.verdicts[0] = kept
+    table_.verdicts[0] = verdict
 
 
 def test_a_round_that_was_cut_short_is_left_out(tables):
@@ -240,17 +240,17 @@ def test_latencies_by_the_second_and_by_their_share(tables):
 @pytest.mark.parametrize("log", [False, True])
 def test_ticks_are_round_and_within(log):
     for low, high in ((0.3, 7), (1, 1e6), (20, 90), (1000, 1001)):
-        found = svg.ticks(low, high, log)
-        assert all(low * 0.999 <= t <= high * 1.001 for t in found) and (log or 2 <= len(found) <= 7), (
+        ticks = svg.ticks(low, high, log)
+        assert all(low * 0.999 <= t <= high * 1.001 for t in ticks) and (log or 2 <= len(ticks) <= 7), (
             low,
             high,
-            found,
+            ticks,
         )
     if log:
         for low, high, decades in ((0.5, 15_000, 5), (1.0, 999, 3), (0.011, 990_000, 7), (3e-7, 8e9, 16)):
-            found = svg.ticks(low, high, True)
-            assert {math.log10(t) % 1 for t in found} == {0.0} and len(found) >= min(decades, 3)
-            places = svg.Axis(low, high, 0, 300, True).all(found)
+            ticks = svg.ticks(low, high, True)
+            assert {math.log10(t) % 1 for t in ticks} == {0.0} and len(ticks) >= min(decades, 3)
+            places = svg.Axis(low, high, 0, 300, True).all(ticks)
             assert min(b - a for a, b in zip(places, places[1:])) > 25  # no label on another
     assert [svg.short(v) for v in (0, 0.25, 950, 2500, 2e6, 1e-5)] == ["0", "0.25", "950", "2.5k", "2M", "10⁻⁵"]
 
@@ -259,8 +259,8 @@ def test_long_series_keep_their_extremes():
     points = [(float(i), 1.0) for i in range(100_000)]
     points[41234] = (41234.0, 9.0)
     points[70000] = (70000.0, float("nan"))
-    found = svg.thinned(points)
-    assert len(found) <= svg.MOST_DOTS + 2 and (41234.0, 9.0) in found
+    kept_points = svg.thinned(points)
+    assert len(kept_points) <= svg.MOST_DOTS + 2 and (41234.0, 9.0) in kept_points
 
 
 def test_of_each_stretch_the_first_lowest_and_the_first_highest_stay():
@@ -273,17 +273,17 @@ def test_of_each_stretch_the_first_lowest_and_the_first_highest_stay():
         piece = [(t, v) for t, v in zip(range(i, i + size), values[i : i + size].tolist()) if math.isfinite(v)]
         ends = {min(piece, key=lambda p: p[1]), max(piece, key=lambda p: p[1])} if piece else {(i, values[i])}
         want += sorted(ends)
-    found = svg.thinned_series(np.arange(997), values, 100)
-    assert [(t, repr(v)) for t, v in found] == [(t, repr(float(v))) for t, v in want]
-    assert svg.thinned(list(zip(range(997), values.tolist())), 100)[:20] == found[:20]
+    thinned = svg.thinned_series(np.arange(997), values, 100)
+    assert [(t, repr(v)) for t, v in thinned] == [(t, repr(float(v))) for t, v in want]
+    assert svg.thinned(list(zip(range(997), values.tolist())), 100)[:20] == thinned[:20]
 
 
 def test_the_command_prints_rows_and_writes_the_page(folders, tmp_path):
     out = tmp_path / "page.html"
     code, stdout, stderr = run_command(folders["grid"], "--out", out, "--json")
-    found = json.loads(stdout)
-    assert code == 0 and found.keys() >= {"run", "plan", "rows", "steady"} and found["steady"]["achieved"] is True
-    assert found == json.loads((folders["grid"] / "figures.json").read_text())
+    document = json.loads(stdout)
+    assert code == 0 and document.keys() >= {"run", "plan", "rows", "steady"} and document["steady"]["achieved"] is True
+    assert document == json.loads((folders["grid"] / "figures.json").read_text())
     assert "steady" in stderr and "A grid: SIMULATED" in stderr
     report.keep_others(out)
     assert run_command(folders["grid"], "--out", out, "--quiet")[0] == 0  # over its own page
@@ -329,9 +329,9 @@ def test_reasons_that_differ_in_a_number_only_are_one():
 
 def test_the_head_names_the_method_of_the_purge(tables):
     """As a PTS report has to."""
-    each = tables["grid"]
-    assert page.tested([dataclasses.replace(each, purges=["discard"] * 2)], ["x"]).count("purged by discard") == 1
-    assert "purged by" not in page.tested([each], ["x"])
+    table_ = tables["grid"]
+    assert page.tested([dataclasses.replace(table_, purges=["discard"] * 2)], ["x"]).count("purged by discard") == 1
+    assert "purged by" not in page.tested([table_], ["x"])
 
 
 def test_a_run_that_goes_on_is_not_called_cut_short(tables):
@@ -351,12 +351,12 @@ def test_an_axis_of_points_rises():
 
 def test_a_trace_that_was_not_played_at_its_times_in_a_round_is_said_on_the_page(folders):
     """Seen of jesd219-client on a starved host: on the screen only."""
-    found = table.load(folders["grid"])
-    last = [row for row in found.rows if row.state == "done"][-1]
+    table_ = table.load(folders["grid"])
+    last = [row for row in table_.rows if row.state == "done"][-1]
     late = "lag: NOT PLAYED AT THE TRACE'S TIMES: 99 % of its I/Os were later than 1 ms"
     last.notes += [late, "SCALED: 4000 I/Os, fewer than demo has"]
-    said = page.notes(found)
-    assert f"{last.act.label}: {late}" in said and any("SCALED: 4000" in line for line in said)
+    notes = page.notes(table_)
+    assert f"{last.act.label}: {late}" in notes and any("SCALED: 4000" in line for line in notes)
 
 
 SHOWN = [

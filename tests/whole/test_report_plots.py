@@ -135,15 +135,15 @@ def luminance(hex_colour):
 @pytest.mark.parametrize("dark", [False, True])
 def test_bars_and_lines_stand_out_from_the_paper(dark):
     css = (page.HERE / "report.css").read_text()
-    found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", css.split("@media")[1 if dark else 0]))
-    paper = luminance(found["paper"])
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", css.split("@media")[1 if dark else 0]))
+    paper = luminance(colours["paper"])
     for name, least in [
         *((c, 3) for c in (*svg.COLOURS, "review")),
         ("review-ink", 4.5),
         ("ink", 7),
         ("ink-soft", 4.5),
     ]:
-        lighter, darker = sorted((paper, luminance(found[name])), reverse=True)
+        lighter, darker = sorted((paper, luminance(colours[name])), reverse=True)
         assert (lighter + 0.05) / (darker + 0.05) >= least, name
 
 

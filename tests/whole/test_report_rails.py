@@ -23,9 +23,9 @@ def made(tmp_path_factory):
     one = synthetic_run.write(base, [900, 1100] * 10, zoom_s=4, name="one", model="SIMULATED other")
     with pytest.MonkeyPatch.context() as m:
         m.setenv("COLUMNS", "200")
-        code, _, said = run_command(two, one, "--out", base / "page.html")
+        code, _, stderr = run_command(two, one, "--out", base / "page.html")
     assert code == 0
-    return base / "page.html", said, synthetic_run.shown([two, one])
+    return base / "page.html", stderr, synthetic_run.shown([two, one])
 
 
 def test_the_table_has_a_row_for_each_rail(made):

@@ -80,8 +80,8 @@ def test_axe_finds_what_is_wrong(chromium, tmp_path):
     )
     chromium.open(tmp_path / "bad.html")
     chromium.js((VENDOR / "axe.min.js").read_text("utf-8") + "; 0")
-    found = chromium.js("axe.run().then(r => r.violations.map(v => v.id))")
-    assert {"image-alt", "button-name"} <= set(found)
+    violations = chromium.js("axe.run().then(r => r.violations.map(v => v.id))")
+    assert {"image-alt", "button-name"} <= set(violations)
 
 
 def key(chromium, name, code=0, modifiers=0):
@@ -108,8 +108,8 @@ def test_the_keyboard_has_one_stop_for_each_group(chromium, made):
     slider = "document.querySelector('[data-panel=whole]').getAttribute('{}')"
     assert chromium.js(slider.format("role")) == "slider"
     assert chromium.js(slider.format("aria-valuenow")) == str(len(IOPS) - 2)
-    said = chromium.js(slider.format("aria-valuetext"))
-    assert said.startswith(f"t = {len(IOPS) - 2} s. ") and "7\u202f000 IOPS" in said and " W, " in said
+    text_ = chromium.js(slider.format("aria-valuetext"))
+    assert text_.startswith(f"t = {len(IOPS) - 2} s. ") and "7\u202f000 IOPS" in text_ and " W, " in text_
     key(chromium, "Home", 36)
     assert chromium.js(slider.format("aria-valuenow")) == "0"
     assert "42\u202f000 IOPS" in chromium.js(slider.format("aria-valuetext"))
@@ -145,10 +145,10 @@ def test_the_samples_of_the_page_are_the_runs(chromium, made):
     data = table.in_full(made[1][0]).data
     chromium.open(made[0], "#s=8.5-9.5&a=8.6&b=9.4", ready=READY)
     name, t, P = next(one for one in data.moments if one[0] == "cliff")
-    found = chromium.js(
+    samples = chromium.js(
         "(r => { const m = r.traces.find(x => x.words === 'cliff'); return [[...m.t], [...m.P]]; })(ssdrig.samples(0))"
     )
-    assert found[0] == pytest.approx(t, abs=3e-5) and found[1] == pytest.approx(P, abs=1e-3)
+    assert samples[0] == pytest.approx(t, abs=3e-5) and samples[1] == pytest.approx(P, abs=1e-3)
     assert chromium.js("ssdrig.limits().samples") == [8.5, 9.5]
     row = chromium.js(
         "[...document.querySelectorAll('#marks tbody tr, #marks tr')].map(r => [...r.children].map(c => c.textContent))"
@@ -210,8 +210,8 @@ def test_each_plot_is_saved_as_png_svg_and_csv(chromium, made):
         assert name.endswith("-6-runs.svg") and "SIMULATED" in text and "2026-11-20" in text and "(reviewed)" in text
         assert b"var(--" not in svg and svg.count(b"<path") > 8
         name, png = saved(chromium, index, "PNG")
-        found = dict(body.split(b"\0", 1) for kind, body in chunks(png) if kind == b"iTXt")
-        settings = json.loads(found[b"Settings"][4:].decode())
+        texts = dict(body.split(b"\0", 1) for kind, body in chunks(png) if kind == b"iTXt")
+        settings = json.loads(texts[b"Settings"][4:].decode())
         assert settings["runs"]["run-00"]["Firmware"] == "1" and settings["address"].startswith("#t=5-15")
         width, height = struct.unpack(">II", chunks(png)[0][1][:8])
         assert width > 1000 and height > 400
@@ -249,10 +249,10 @@ def test_the_reviewed_runs_colour_is_its_own_without_green_cones(dark):
     from ssdrig.report import page
 
     css = (page.HERE / "report.css").read_text()
-    found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", css.split("@media")[1 if dark else 0]))
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", css.split("@media")[1 if dark else 0]))
 
     def lab(name):
-        rgb = [int(found[name][i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        rgb = [int(colours[name][i : i + 2], 16) / 255 for i in (1, 3, 5)]
         x, y, z = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ np.clip(
             simulated(rgb, DEUTERANOPIA), 0, 1
         )

@@ -92,8 +92,8 @@ def test_a_load_that_was_cut_short_is_called_so_wherever_its_window_is_named(tmp
     assert [view.label for view in shown] == [f"3–5 s{of}: cut short", f"load, 0–5 s{of}: cut short"]
     facts = [views.facts(view, i, [("", "", "", "")]) for i, view in enumerate(shown)]
     assert f"<td>3–5 s{of}: cut short</td>" in facts[0] and f"<td>0–5 s{of}: cut short</td>" in facts[1]
-    found = [row["phase"] for row in phases.rows(figures[0])]
-    assert found == ["fill", "load, cut short", "end of the load, cut short"]
+    phases_ = [row["phase"] for row in phases.rows(figures[0])]
+    assert phases_ == ["fill", "load, cut short", "end of the load, cut short"]
     assert "whole load" not in views.phase_table(figures, [("", "", "", "")], shown)
     whole = table.in_full(synthetic_run.write(tmp_path, [9000] * 20, zoom_s=3, power=False, name="whole")).figures
     assert [view.label for view in views.of([whole, *figures])] == ["end of the load", "load"]

@@ -53,8 +53,8 @@ def review(base, name="20261122T180000Z-review-x-0001", model=NAME, iops=1000, u
         {"name": e.name, "plan": e.plan, "variant": "quick", "sets": {}, "seed": 1, "why": whys[e.name]}
         for e in reviews.entries()
     ]
-    said = {"schema": 1, "review": name, "level": "quick", "options": {}, "budget_bytes": None, "plans": plans}
-    (folder / parts.REVIEW).write_text(json.dumps(said | {"drive": SMALL | {"model": model}, "rated_bytes": 1e12}))
+    document = {"schema": 1, "review": name, "level": "quick", "options": {}, "budget_bytes": None, "plans": plans}
+    (folder / parts.REVIEW).write_text(json.dumps(document | {"drive": SMALL | {"model": model}, "rated_bytes": 1e12}))
     for of, sets, op, times in zip(done, (None, OP, None), (None, 25, None), (1, 2, 1), strict=True):
         run(folder, of.split()[0], sets, of, model, op, iops * times, utc_s)
     return folder
@@ -100,8 +100,8 @@ def test_each_section_is_there_with_what_was_run_and_why_the_rest_was_not(page):
     for entry in reviews.entries():
         why = entry.why_not("quick")
         if why:
-            found = re.search(rf"Not run: [^:]*\b{re.escape(entry.name)}\b[^:]*: ([^<]*)\.</p>", shown)
-            assert found and found[1] == why, entry.name
+            match = re.search(rf"Not run: [^:]*\b{re.escape(entry.name)}\b[^:]*: ([^<]*)\.</p>", shown)
+            assert match and match[1] == why, entry.name
         elif entry.plan not in ("consistency", "four-states"):
             assert re.search(rf"Not run: [^:]*\b{entry.name}\b[^:]*: the review ended before\.", shown), entry.name
     assert shown.count('<figure class="wide">') >= 10 and page.stat().st_size < 1_500_000
@@ -119,8 +119,8 @@ def test_the_verdicts_are_those_of_the_runs(page):
 
 
 def test_a_card_has_the_library_the_best_first_and_what_cannot_be_ranked_last(page):
-    found = card(page.read_text(), "Random writes on a full drive, at the end: Mean IOPS")
-    assert found == [
+    card_ = card(page.read_text(), "Random writes on a full drive, at the end: Mean IOPS")
+    assert card_ == [
         ("two, 25 % OP", "3\u202f000", False),
         ("&lt;b&gt;one&lt;/b&gt;, 25 % OP", "2\u202f000", False),
         ("two, default OP", "1\u202f500", False),
@@ -140,8 +140,8 @@ def test_the_library_is_what_was_asked_for(runs, tmp_path):
     alone = review_page.render(own, [])
     assert len(card(alone, "Random writes on a full drive, at the end: Mean IOPS")) == 2
     died = runs / "consistency-8000"
-    found = card(review_page.render(own, [died]), "Random writes on a full drive, at the end: Mean IOPS")
-    assert found[-1] == ("four, default OP", "8\u202f000", True)
+    card_ = card(review_page.render(own, [died]), "Random writes on a full drive, at the end: Mean IOPS")
+    assert card_[-1] == ("four, default OP", "8\u202f000", True)
     other = review_page.render(own, [runs / "20261101T000000Z-review-y-0002", own])
     assert len(card(other, "Random writes on a full drive, at the end: Mean IOPS")) == 4
     with pytest.raises(JournalError, match="for --against"):
@@ -156,9 +156,9 @@ def test_what_a_review_has_not_is_refused(runs, words):
 
 def test_a_run_of_another_version_of_the_plan_is_not_ranked(runs, tmp_path):
     other = run(tmp_path, "four-states", iops=5000)
-    said = json.loads((other / "run.json").read_text())
-    said["plan"]["text"] += "\n# another version\n"
-    (other / "run.json").write_text(json.dumps(said))
+    header = json.loads((other / "run.json").read_text())
+    header["plan"]["text"] += "\n# another version\n"
+    (other / "run.json").write_text(json.dumps(header))
     html = review_page.render(runs / "20261122T180000Z-review-x-0001", [other])
     assert card(html, "Random writes, fresh")[-1][2] and "of another version of the plan" in html
 
@@ -208,9 +208,9 @@ def test_nothing_is_claimed_of_a_run_on_a_busy_host(tmp_path):
     """No star, no sentence and no figure by a formula: the reason in their place."""
     own = review(tmp_path)
     for name, label in (("consistency-op25-2000", "load"), ("four-states-1000", "rested")):
-        found = journal.events(own / name)
+        events = journal.events(own / name)
         busy = {"kind": "witness", "step": label, "label": label, "cpus_busy_percent": [100.0]}
-        seal(own / name, [*found[:-1], {"t_ns": found[-1]["t_ns"], **busy}, found[-1]])
+        seal(own / name, [*events[:-1], {"t_ns": events[-1]["t_ns"], **busy}, events[-1]])
     html = review_page.render(own, [])
     assert html.index('data-trust="host"') < html.index('id="short-h"')
     cards = card(html, "Random writes on a full drive, at the end: Mean IOPS")
