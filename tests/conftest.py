@@ -88,7 +88,8 @@ def of_this_process() -> dict:
         "umask": mask,
         "cwd": os.readlink("/proc/self/cwd"),
         **{
-            each.name: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+            number.name: signal.getsignal(number)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
         },
     }
 
@@ -188,8 +189,8 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
         for item in items:  # hypothesis keeps a test's settings there
-            if kept := getattr(item.obj, "_hypothesis_internal_use_settings", None):
-                fewer = settings(kept, max_examples=min(kept.max_examples, QUICK_EXAMPLES))
+            if of_hypothesis := getattr(item.obj, "_hypothesis_internal_use_settings", None):
+                fewer = settings(of_hypothesis, max_examples=min(of_hypothesis.max_examples, QUICK_EXAMPLES))
                 item.obj._hypothesis_internal_use_settings = fewer
 
     def place(item) -> tuple[int, bool]:
@@ -365,7 +366,7 @@ def processes_of(session: str) -> dict[int, str]:
 
     Found by environment and not by parent, so a process that made itself a daemon is found too.
     """
-    found = {}
+    processes = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
@@ -378,5 +379,5 @@ def processes_of(session: str) -> dict[int, str]:
             test = [
                 entry.decode().partition("=")[2] for entry in environment if entry.startswith(b"PYTEST_CURRENT_TEST=")
             ]
-            found[int(folder.name)] = f"{words} started by {' '.join(test) or 'no test'}"
-    return found
+            processes[int(folder.name)] = f"{words} started by {' '.join(test) or 'no test'}"
+    return processes

@@ -168,25 +168,25 @@ def candidates(source: str) -> list[tuple[ast.AST, str]]:
         ):
             if any(isinstance(a, (ast.JoinedStr, ast.Constant)) for a in node.args):
                 skipped |= {id(child) for child in ast.walk(node)} - {id(node)}
-    found: list[tuple[ast.AST, str]] = []
+    nodes: list[tuple[ast.AST, str]] = []
     for node in ast.walk(tree):
         if id(node) in skipped:
             continue
         if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
-            found.append((node, "compare"))
+            nodes.append((node, "compare"))
         elif isinstance(node, (ast.BinOp, ast.BoolOp, ast.AugAssign)) and type(node.op) in SWAPS:
-            found.append((node, "operator"))
+            nodes.append((node, "operator"))
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            found.append((node, "not"))
+            nodes.append((node, "not"))
         elif isinstance(node, ast.Constant) and type(node.value) in (int, float) and hasattr(node, "lineno"):
-            found.append((node, "constant"))
+            nodes.append((node, "constant"))
         elif isinstance(node, (ast.If, ast.IfExp)):
-            found.append((node, "condition"))
+            nodes.append((node, "condition"))
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            found.append((node, "lost call"))
+            nodes.append((node, "lost call"))
         elif isinstance(node, ast.Raise):
-            found.append((node, "lost raise"))
-    return found
+            nodes.append((node, "lost raise"))
+    return nodes
 
 
 def mutated(source: str, node: ast.AST, kind: str) -> tuple[str, str, str]:
@@ -238,13 +238,13 @@ def choose(count: int, seed: int, only: str) -> list[Mutant]:
 
 def files_of(area: str) -> list[Path]:
     """The files whose code is broken. Raises ValueError where one is not there (any more)."""
-    found = []
+    files = []
     for pattern in AREAS[area][0]:
-        here = sorted(ROOT.glob(pattern))
-        if not here:
+        matches = sorted(ROOT.glob(pattern))
+        if not matches:
             raise ValueError(f"{area}: no file {pattern}")
-        found += here
-    return found
+        files += matches
+    return files
 
 
 def _not_copied(folder: str, names: list[str]) -> set[str]:
@@ -256,13 +256,13 @@ def _not_copied(folder: str, names: list[str]) -> set[str]:
 def tests_of(area: str, tree: Path) -> list[str]:
     """Files of the area's tests, in order; a word also stands for the files that begin with it and an underscore.
     Raises ValueError for a word that stands for none: its mutants would survive for want of a test that was renamed."""
-    found: dict[str, None] = {}
+    tests: dict[str, None] = {}
     for word in AREAS[area][1].split():
-        here = [*sorted(tree.glob(f"tests/*/{word}.py")), *sorted(tree.glob(f"tests/*/{word}_*.py"))]
-        if not here:
+        matches = [*sorted(tree.glob(f"tests/*/{word}.py")), *sorted(tree.glob(f"tests/*/{word}_*.py"))]
+        if not matches:
             raise ValueError(f"{area}: no test {word}")
-        found |= dict.fromkeys(str(p.relative_to(tree)) for p in here)
-    return list(found)
+        tests |= dict.fromkeys(str(p.relative_to(tree)) for p in matches)
+    return list(tests)
 
 
 def verdict(mutant: Mutant | None, area: str, tree: Path, limit_s: float) -> tuple[str, float]:

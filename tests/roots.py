@@ -120,10 +120,10 @@ class System:
 
     def run(self, line: str, user: str, network: bool = True) -> subprocess.CompletedProcess:
         """Run a shell line as a login of user, with /proc and /dev mounted for it alone."""
-        told = " ".join(f"{name}='{os.environ[name]}'" for name in PROXIES if name in os.environ)
+        proxies = " ".join(f"{name}='{os.environ[name]}'" for name in PROXIES if name in os.environ)
         home = "/root" if user == "root" else f"/home/{user}"
         path = "/usr/local/bin:/usr/bin:/bin:/usr/games" if user != "root" else "/usr/sbin:/usr/bin:/sbin:/bin"
-        inner = f"env -i HOME={home} TERM=dumb LANG=C.UTF-8 USER={user} PATH={path} {told} sh -c '{line}'"
+        inner = f"env -i HOME={home} TERM=dumb LANG=C.UTF-8 USER={user} PATH={path} {proxies} sh -c '{line}'"
         become = "" if user == "root" else f"setpriv --reuid={user} --regid={user} --init-groups "
         script = (
             f"mount -t proc proc {self.root}/proc && mount --rbind /dev {self.root}/dev"
@@ -174,7 +174,7 @@ class System:
         """The Debian packages that are installed, with their versions."""
         return {line for line in self.as_root("dpkg -l").stdout.splitlines() if line.startswith("ii ")}
 
-    def again(self, what: str, place: str, user: str, words: str, said: bool = False) -> None:
+    def again(self, what: str, place: str, user: str, words: str, names_left_out: bool = False) -> None:
         """The same start without a network: nothing may change. said: it may name what it leaves out."""
         self.run(f"{place}/ssdrig {words}", user)  # byte code of modules that the first start did not use
         before, took_s = self.listing(place), math.inf
@@ -185,7 +185,9 @@ class System:
         changed = sorted(name for name, state in self.listing(place).items() if before.get(name) != state)
         gone = sorted(set(before) - set(self.listing(place)))
         asked = [line for line in done.stderr.splitlines() if line.startswith("ssdrig: ")]
-        right = not changed and not gone and (said or not asked) and done.returncode == 0 and took_s <= LIMIT_S
+        right = (
+            not changed and not gone and (names_left_out or not asked) and done.returncode == 0 and took_s <= LIMIT_S
+        )
         self.line(what, right, f"exit {done.returncode}, {took_s:.2f} s, changed {len(changed) + len(gone)}, {asked}")
         if not right:
             print(changed[:5], gone[:5], done.stderr[-2000:])
@@ -226,7 +228,7 @@ def try_release(folder: Path, suite: str) -> int:
     system.first("a user with sudo, nothing installed: setup", "/home/sudoer/ssdrig", "sudoer", "setup")
     system.first("  drives", "/home/sudoer/ssdrig", "sudoer", "drives")
     system.again("  second drives, no network", "/home/sudoer/ssdrig", "sudoer", "drives")
-    system.again("  second setup, no network", "/home/sudoer/ssdrig", "sudoer", "setup", said=True)
+    system.again("  second setup, no network", "/home/sudoer/ssdrig", "sudoer", "setup", names_left_out=True)
     system.again("  sudo ./ssdrig drives, no network", "/home/sudoer/ssdrig", "root", "drives")
 
     system.first("a user without sudo, packages installed: setup", "/home/plain/ssdrig", "plain", "setup")

@@ -33,9 +33,9 @@ def test_each_file_whose_numbers_a_kernel_has_in_it_is_a_source():
         for node in tree.body:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ssdrig."):
                 there = kernels.HERE.joinpath(*node.module.split(".")[1:])
-                for each in node.names:
-                    module = there / f"{each.name}.py"
-                    files[each.asname or each.name] = module if module.exists() else there.with_suffix(".py")
+                for imported in node.names:
+                    module = there / f"{imported.name}.py"
+                    files[imported.asname or imported.name] = module if module.exists() else there.with_suffix(".py")
         compiled_here = [
             node
             for node in tree.body
@@ -61,8 +61,8 @@ def test_a_run_on_the_virtual_bench_does_not_import_numba():
 def compiled() -> dict[str, list]:
     """The signatures for which each kernel of the virtual drive has machine code in this process."""
     modules = [module for name, module in sys.modules.items() if name.startswith("ssdrig.virtual")]
-    found = [value for module in modules for value in vars(module).values()]
-    return {str(it): list(it.signatures) for it in found if isinstance(it, numba.core.registry.CPUDispatcher)}
+    values = [value for module in modules for value in vars(module).values()]
+    return {str(it): list(it.signatures) for it in values if isinstance(it, numba.core.registry.CPUDispatcher)}
 
 
 @pytest.mark.parametrize("data", ["sparse", "crc", "file"])

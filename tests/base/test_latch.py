@@ -44,7 +44,7 @@ class Rig:
 
 
 @pytest.fixture
-def here(monkeypatch):
+def meets(monkeypatch):
     """here(rig): `./ssdrig rig …` meets this rig."""
     monkeypatch.setattr(pico, "SETTLE_S", 0.0)
     monkeypatch.setattr(rig_switch, "SETTLE_S", 0.0)
@@ -63,12 +63,12 @@ def here(monkeypatch):
 def test_a_latch_is_kept_until_it_is_cleared():
     assert latch.of_rig("RIG1") is None and latch.clear("RIG1") is None
     latch.refuse("RIG1")
-    kept = latch.put("RIG1", "rails [0] are off", "S1")
-    assert latch.of_rig("RIG1") == latch.of_drive("S1") == kept
+    stored = latch.put("RIG1", "rails [0] are off", "S1")
+    assert latch.of_rig("RIG1") == latch.of_drive("S1") == stored
     assert latch.of_drive("S2") is None and latch.of_drive("") is None and latch.of_rig("RIG2") is None
     with pytest.raises(RigError, match=r"rails \[0\] are off"):
         latch.refuse("RIG1")
-    assert latch.clear("RIG1") == kept and latch.of_rig("RIG1") is None
+    assert latch.clear("RIG1") == stored and latch.of_rig("RIG1") is None
 
 
 TOO_LATE = b'{"rig": "RIG1", "why": "x", "utc_ns": 1000000000000000000000000000000}'
@@ -103,11 +103,11 @@ def test_under_sudo_it_is_the_callers_folder(monkeypatch):
 @pytest.mark.parametrize(
     "rig, latched", [(Rig(), False), (Rig(falls=[0]), True), (Rig(gone=True), True)], ids=["on", "off", "gone"]
 )
-def test_a_cut_that_fails(here, monkeypatch, capsys, rig, latched):
+def test_a_cut_that_fails(meets, monkeypatch, capsys, rig, latched):
     def fails(*_, **__):
         raise RigError("the cut as asked", "no report", "look")
 
-    here(rig)
+    meets(rig)
     monkeypatch.setattr(rig_switch, "arm_and_cut", fails)
     assert cli.main(["rig", "cut", "--yes", "--off", "10ms"]) == 5
     assert bool(latch.of_rig("RIG1")) == latched
@@ -117,41 +117,41 @@ def test_a_cut_that_fails(here, monkeypatch, capsys, rig, latched):
     assert ("rig clear" in capsys.readouterr().err) == latched
 
 
-def test_a_cut_that_is_refused_because_the_rail_is_off_on_purpose(here, monkeypatch):
+def test_a_cut_that_is_refused_because_the_rail_is_off_on_purpose(meets, monkeypatch):
     def refused(*_, **__):
         raise RigError("the rig to execute `cut`", "refused: a cut is off", "correct that")
 
-    here(Rig(off=[0]))
+    meets(Rig(off=[0]))
     monkeypatch.setattr(rig_switch, "arm_and_cut", refused)
     assert cli.main(["rig", "cut", "--yes", "--off", "10ms"]) == 5 and latch.of_rig("RIG1") is None
 
 
-def test_ctrl_c_in_a_cut_that_leaves_the_rail_off(here, monkeypatch):
+def test_ctrl_c_in_a_cut_that_leaves_the_rail_off(meets, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    here(Rig(falls=[0]))
+    meets(Rig(falls=[0]))
     monkeypatch.setattr(rig_switch, "arm_and_cut", interrupted)
     assert cli.main(["rig", "cut", "--yes", "--off", "10ms"]) == 130
     assert "KeyboardInterrupt" in latch.of_rig("RIG1")["why"]
 
 
 @pytest.mark.slow
-def test_a_rail_that_does_not_come_back_on(here, monkeypatch):
+def test_a_rail_that_does_not_come_back_on(meets, monkeypatch):
     def fails(*_, **__):
         raise RigError("power to return", "refused: residual", "look")
 
-    here(Rig(off=[0]))
+    meets(Rig(off=[0]))
     monkeypatch.setattr(rig_switch, "on", fails)
     assert cli.main(["rig", "on"]) == 5 and "residual" in latch.of_rig("RIG1")["why"]
     assert cli.main(["rig", "on"]) == 5, "to try again is no use of the bench: it is not refused"
 
 
-def test_clearing_looks_at_the_rig(here, capsys):
+def test_clearing_looks_at_the_rig(meets, capsys):
     latch.put("RIG1", "x", "S1")
-    here(Rig(off=[0]))
+    meets(Rig(off=[0]))
     assert cli.main(["rig", "clear"]) == 5 and latch.of_rig("RIG1")
-    here(Rig())
+    meets(Rig())
     capsys.readouterr()
     assert cli.main(["rig", "clear", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cleared"]["drive"] == "S1" and not latch.of_rig("RIG1")
@@ -168,9 +168,9 @@ def test_a_run_whose_rail_is_not_seen_on(monkeypatch, simulated):
     """A virtual bench ends with its run: nobody has to clear it."""
     monkeypatch.setattr(pico, "SETTLE_S", 0.0)
     monkeypatch.setattr(pico, "unless_on", lambda rig, why, drive: latch.put("RIG1", why, drive))
-    here = SimpleNamespace(simulated=simulated, drive={"serial": "S1"})
+    bench = SimpleNamespace(simulated=simulated, drive={"serial": "S1"})
     with pytest.raises(RigError):
-        run._rail_on(Rig(gone=True), here)
+        run._rail_on(Rig(gone=True), bench)
     assert bool(latch.of_drive("S1")) != simulated
 
 

@@ -66,8 +66,8 @@ def test_a_run_folder_and_a_page_are_given(tmp_path, monkeypatch):
 
 def test_a_base_folder_that_is_no_absolute_path_is_ignored(monkeypatch):
     monkeypatch.setenv("HOME", "/home/a")
-    for named, found in (("", "/home/a/.cache"), ("x/y", "/home/a/.cache"), ("/s", "/s")):
+    for named, folder in (("", "/home/a/.cache"), ("x/y", "/home/a/.cache"), ("/s", "/s")):
         monkeypatch.setenv("XDG_CACHE_HOME", named)
-        assert str(owner.base("XDG_CACHE_HOME", ".cache")) == found
+        assert str(owner.base("XDG_CACHE_HOME", ".cache")) == folder
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # a user that no table has
     assert str(owner.base("XDG_NONE", ".cache")) == "/.cache"

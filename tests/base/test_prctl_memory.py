@@ -107,15 +107,15 @@ def test_a_thread_that_may_not_be_of_real_time_goes_on_as_it_is(monkeypatch):
 
 
 def test_the_system_agrees():
-    found = []
+    policies = []
 
     def work():
         before = os.sched_getscheduler(0)
         with prctl.real_time():
-            found.append(os.sched_getscheduler(0))
-        found.append(os.sched_getscheduler(0) == before)
+            policies.append(os.sched_getscheduler(0))
+        policies.append(os.sched_getscheduler(0) == before)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found[0] in (os.SCHED_FIFO, os.sched_getscheduler(0)) and found[1]
+    assert policies[0] in (os.SCHED_FIFO, os.sched_getscheduler(0)) and policies[1]

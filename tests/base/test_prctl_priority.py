@@ -9,26 +9,26 @@ from ssdrig.base import prctl
 
 
 def in_thread(ask) -> dict:
-    found = {}
+    result = {}
 
     def run():
-        found["words"] = ask()
+        result["words"] = ask()
         me = threading.get_native_id()
-        found.update(scheduler=os.sched_getscheduler(0), nice=os.getpriority(os.PRIO_PROCESS, me))
+        result.update(scheduler=os.sched_getscheduler(0), nice=os.getpriority(os.PRIO_PROCESS, me))
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    return found
+    return result
 
 
 @pytest.mark.parametrize("ask", [prctl.urgent, prctl.favoured])
 def test_words_are_what_the_kernel_says(ask):
-    found = in_thread(ask)
-    if found["scheduler"] == os.SCHED_FIFO:
-        assert found["words"] == "real time (SCHED_FIFO 1)" and ask is prctl.urgent
+    answer = in_thread(ask)
+    if answer["scheduler"] == os.SCHED_FIFO:
+        assert answer["words"] == "real time (SCHED_FIFO 1)" and ask is prctl.urgent
     else:
-        assert found["words"] == f"nice {found['nice']}"
+        assert answer["words"] == f"nice {answer['nice']}"
 
 
 def test_others_keep_what_they_have():
@@ -44,5 +44,5 @@ def test_on_a_single_cpu_nothing_runs_before_all_others():
         os.sched_setaffinity(0, {min(allowed)})
         return prctl.urgent()
 
-    found = in_thread(ask)
-    assert found["scheduler"] == os.SCHED_OTHER and found["words"] == f"nice {found['nice']}"
+    answer = in_thread(ask)
+    assert answer["scheduler"] == os.SCHED_OTHER and answer["words"] == f"nice {answer['nice']}"

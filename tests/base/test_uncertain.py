@@ -82,8 +82,8 @@ def test_a_quotient_by_noise_is_null():
 
 
 def test_a_quotient_by_a_real_difference_is_there():
-    found = ratio(Uncertain(50, 1), difference(Uncertain(300, 3), Uncertain(200, 4)))
-    assert found.value == pytest.approx(0.5) and found.error == pytest.approx(
+    quotient = ratio(Uncertain(50, 1), difference(Uncertain(300, 3), Uncertain(200, 4)))
+    assert quotient.value == pytest.approx(0.5) and quotient.error == pytest.approx(
         0.5 * math.hypot(1 / 50, 5 / 100), rel=0.02
     )
 
@@ -115,7 +115,7 @@ def test_each_formula_of_each_plan_fed_with_noise_of_equal_means(plan, name, tex
     of_differences = " - " in text
     made = []
     for _ in range(DRAWS):
-        drawn = {str(each): of_noise(rng, 20) for each in formula.names(node)}
+        drawn = {str(name): of_noise(rng, 20) for name in formula.names(node)}
         made.append(
             formula.evaluate(node, lambda path, word, window="", of=drawn: of[str(formula.Name(path, word, window))])
         )
@@ -128,17 +128,17 @@ def test_each_formula_of_each_plan_fed_with_noise_of_equal_means(plan, name, tex
 def test_a_figure_that_a_formula_names_twice_counts_as_one():
     node = formula.parse("(a.iops - b.iops) / (c.iops - b.iops)")
     values = {"a": Uncertain(900, 10), "b": Uncertain(100, 40), "c": Uncertain(1000, 10)}
-    found = formula.evaluate(node, lambda path, word: values[path])
+    value = formula.evaluate(node, lambda path, word: values[path])
     by_b = 40 * abs((900 - 1000) / (1000 - 100) ** 2)
-    assert found.error == pytest.approx(math.sqrt((10 / 900) ** 2 + by_b**2 + (10 * 800 / 900**2) ** 2), rel=0.01)
+    assert value.error == pytest.approx(math.sqrt((10 / 900) ** 2 + by_b**2 + (10 * 800 / 900**2) ** 2), rel=0.01)
 
 
 def test_recovery_of_a_drive_that_trim_does_not_change_is_null():
     """Seen: clean 36.7, dirty 36.8, after 44.9 MB/s gave -5407.4 %."""
     values = {"clean": Uncertain(36.7, 0.6), "dirty": Uncertain(36.8, 0.5), "after": Uncertain(44.9, 0.9)}
     text = "(after.MB/s - dirty.MB/s) / (clean.MB/s - dirty.MB/s)"
-    found = formula.evaluate(formula.parse(text), lambda path, word: values[path])
-    assert found.value is None and found.reason == uncertain.DENOMINATOR
+    recovery = formula.evaluate(formula.parse(text), lambda path, word: values[path])
+    assert recovery.value is None and recovery.reason == uncertain.DENOMINATOR
 
 
 @pytest.mark.parametrize("one_in", [2, 100, 1000])
@@ -181,7 +181,7 @@ def bars(*values):
 def test_no_star_for_noise_of_equal_means(runs):
     rng = np.random.default_rng(13)
     starred = [best(bars(*(of_noise(rng, 20) for _ in range(runs))), "more") for _ in range(DRAWS)]
-    assert np.mean([bool(found) for found in starred]) <= 0.05
+    assert np.mean([bool(star) for star in starred]) <= 0.05
     assert best(bars(Uncertain(2000, 20), Uncertain(1000, 20)), "more") == {0}
     assert best(bars(Uncertain(2.23, 0.02), Uncertain(2.255, 0.02)), "less") == set()
     assert best(bars(Uncertain(2.0), Uncertain(1.0)), "more") == set()

@@ -126,9 +126,11 @@ def test_period(days, text):
 
 @given(st.lists(st.sampled_from(["a", "a_2", "a_3", "b"]), max_size=8))
 def test_names_are_told_apart(names):
-    found = unique(names)
-    assert len({*found}) == len(names) and all(new.startswith(old) for new, old in zip(found, names, strict=True))
-    assert all(found[names.index(name)] == name for name in names)
+    shown_names = unique(names)
+    assert len({*shown_names}) == len(names) and all(
+        new.startswith(old) for new, old in zip(shown_names, names, strict=True)
+    )
+    assert all(shown_names[names.index(name)] == name for name in names)
 
 
 def test_no_cell_is_a_formula():

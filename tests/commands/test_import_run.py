@@ -64,7 +64,7 @@ def refused(capsys, tmp_path, *words):
 def power_csv(path, begin_s, seconds, rate=1000, watts=lambda t_s: 2.0 + (t_s >= 0) * 1.0):
     """A recording with Unix times, of means of the time since the row before; 0 s is UTC_S or `begin_s` of it."""
     t = np.arange(round(-2 * rate), round(seconds * rate)) / rate
-    rows = zip((t + begin_s).tolist(), np.array([watts(each) for each in t - 0.5 / rate]).tolist())
+    rows = zip((t + begin_s).tolist(), np.array([watts(t_s) for t_s in t - 0.5 / rate]).tolist())
     path.write_text("Time (s),Voltage (V),Current (A)\n" + "".join(f"{at:.6f},5.0,{W / 5:.6f}\n" for at, W in rows))
     return path
 
@@ -81,11 +81,11 @@ def test_fio_with_averaged_logs_has_its_seconds_totals_and_percentiles(averaged,
     lat = sum(job[side]["total_ios"] * job[side]["lat_ns"]["mean"] for side in RATES) / whole["ios"]
     assert whole["lat_mean_us"] == pytest.approx(lat / 1000)
     for side in RATES:
-        ios, kept = job[side]["total_ios"], job[side]["lat_ns"]
+        ios, latency = job[side]["total_ios"], job[side]["lat_ns"]
         assert whole[f"{side}_iops"] == pytest.approx(ios / row.data.load_s)
         if ios >= 1000:  # fewer, on a busy host, have no 99th percentile
-            assert whole[f"{side}_lat_p99_us"] == pytest.approx(kept["percentile"]["99.000000"] / 1000, rel=0.02)
-        assert whole[f"{side}_lat_p50_us"] == pytest.approx(kept["percentile"]["50.000000"] / 1000, rel=0.02)
+            assert whole[f"{side}_lat_p99_us"] == pytest.approx(latency["percentile"]["99.000000"] / 1000, rel=0.02)
+        assert whole[f"{side}_lat_p50_us"] == pytest.approx(latency["percentile"]["50.000000"] / 1000, rel=0.02)
     assert abs(row.data.iops.sum() + 0.0 - whole["ios"]) <= 1.1 * sum(RATES.values())  # a last part of a second
     assert row.data.iops.max() <= 2 * sum(RATES.values())
     assert np.isfinite(row.data.lat_mean_us[:3]).all()
@@ -93,12 +93,12 @@ def test_fio_with_averaged_logs_has_its_seconds_totals_and_percentiles(averaged,
 
 def test_logs_with_a_row_for_each_io_count_each_of_them(tmp_path, capsys):
     document = fio(tmp_path / "each", *logs("each"))
-    found = sorted((tmp_path / "each").glob("*.log"))
-    run, _ = imported(capsys, tmp_path, tmp_path / "each" / "out.json", *found)
-    kept = foreign.content(run / "recorded" / "mix")
+    log_files = sorted((tmp_path / "each").glob("*.log"))
+    run, _ = imported(capsys, tmp_path, tmp_path / "each" / "out.json", *log_files)
+    content = foreign.content(run / "recorded" / "mix")
     for side in RATES:
         job = document["jobs"][0][side]
-        by_second = kept["sides"][side]["by_second"]
+        by_second = content["sides"][side]["by_second"]
         assert sum(by_second["ios"]) == job["total_ios"] and sum(by_second["bytes"]) == job["io_bytes"]
         assert sum(by_second["lat_sum_ns"]) == pytest.approx(job["lat_ns"]["mean"] * job["total_ios"], rel=1e-3)
 
@@ -109,9 +109,9 @@ def test_a_document_alone_has_totals_and_no_seconds(tmp_path, capsys):
     (row,) = table.load(run, by_second=True).rows
     assert row.windows["all"]["ios"] == sum(document["jobs"][0][side]["total_ios"] for side in RATES)
     assert np.isnan(row.data.iops).all() and any("logs are missing" in note for note in row.notes)
-    kept = document["jobs"][0]["read"]["clat_ns"]["percentile"]
+    percentiles = document["jobs"][0]["read"]["clat_ns"]["percentile"]
     assert row.windows["all"]["lat_p99_us"] is None and row.result["percentiles_of"] == "clat"
-    assert row.result["read_lat_p50_us"] == pytest.approx(kept["50.000000"] / 1000, rel=0.02)
+    assert row.result["read_lat_p50_us"] == pytest.approx(percentiles["50.000000"] / 1000, rel=0.02)
     assert journal.run_header(run)["drive"]["model"] == "SSD of the test"
     assert cli.main(["report", str(run), "--out", str(tmp_path / "r.html")]) == 0
     assert "median of clat" in (tmp_path / "r.html").read_text()
@@ -184,7 +184,7 @@ def written(tmp_path, kind):
     if kind == "ppk2":
         amperes = [*([0.4] * 200_000), *([0.6] * 300_000)]
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("session.raw", b"".join(struct.pack("<fH", 1e6 * each, 0) for each in amperes))
+            archive.writestr("session.raw", b"".join(struct.pack("<fH", 1e6 * amps, 0) for amps in amperes))
             about = {"metadata": {"samplesPerSecond": 100_000, "startSystemTime": (UTC_S - 2) * 1000}}
             archive.writestr("metadata.json", json.dumps(about))
         return path, ["--voltage", "5V"]

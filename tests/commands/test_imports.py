@@ -73,21 +73,21 @@ def test_a_recording_with_drift_and_offset_gives_the_energy_of_the_runs_own_rig(
     csv = exported(runs[0], tmp_path / "p.csv", clock)
     words = ["import", str(csv), "--run", str(bare), "--sync", "--accuracy", "0.5% + 2 mA", "--json"]
     assert cli.main(words) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["bound_ns"] <= 5_000_000
-    assert abs(said["drift_ppm"] - 80.0) <= said["drift_error_ppm"]
+    document = json.loads(capsys.readouterr().out)
+    assert document["bound_ns"] <= 5_000_000
+    assert abs(document["drift_ppm"] - 80.0) <= document["drift_error_ppm"]
     own, seen = figures(runs[0])[1], figures(bare)[1]
     names = [name for name, window in own["windows"].items() if window]
     assert {"all", "steady"} <= {*names}
     for name in names:
         window = seen["windows"][name]
         assert window["energy_J"] == pytest.approx(own["windows"][name]["energy_J"], rel=2e-3)
-    assert 0 < seen["windows"]["steady"]["clock_error_us"] <= said["bound_ns"] / 1000 + 2  # it is between the marks
+    assert 0 < seen["windows"]["steady"]["clock_error_us"] <= document["bound_ns"] / 1000 + 2  # it is between the marks
     power, truth = samples.load(bare), samples.load(runs[0])
     n = len(power.t_ns)
     assert n == len(truth.t_ns)
     between = (truth.t_ns > MARKS[0].begin_ns) & (truth.t_ns < MARKS[1].begin_ns + 4 * 10**9)
-    assert np.abs(power.t_ns - truth.t_ns)[between].max() <= said["bound_ns"]
+    assert np.abs(power.t_ns - truth.t_ns)[between].max() <= document["bound_ns"]
     assert (np.abs(power.t_ns - truth.t_ns) <= power.err_ns + truth.err_ns).all()
     assert seen["windows"]["all"]["power_uncertainty_percent"] > 0.5
     assert not integrity.damage(bare)
@@ -96,8 +96,8 @@ def test_a_recording_with_drift_and_offset_gives_the_energy_of_the_runs_own_rig(
 def test_utc_with_a_claim_is_never_better_than_the_claim(runs, bare, tmp_path, capsys):
     csv = exported(runs[0], tmp_path / "p.csv", recorded.Clock(T, 0.0, 0.0), utc=True)
     assert cli.main(["import", str(csv), "--run", str(bare), "--clock-error", "20ms", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["bound_ns"] >= 20_000_000 and said["accuracy"] is None
+    document = json.loads(capsys.readouterr().out)
+    assert document["bound_ns"] >= 20_000_000 and document["accuracy"] is None
     seen = figures(bare)[1]
     window = seen["windows"]["all"]
     assert window["clock_error_us"] >= 20_000
@@ -234,7 +234,7 @@ def test_a_fast_recording_is_averaged_and_keeps_its_energy():
 def test_an_accuracy_is_read_as_a_manual_states_it():
     assert tape.accuracy("0.5% + 2 mA") == [{"of": "W", "percent": 0.5, "V": 0.0, "A": 0.002, "W": 0.0}]
     stated = tape.accuracy("V: 0.1% + 5 mV, A: 200 ppm + 1 mA")
-    assert [(each["of"], each["percent"], each["V"] or each["A"]) for each in stated] == [
+    assert [(row["of"], row["percent"], row["V"] or row["A"]) for row in stated] == [
         ("V", 0.1, 0.005),
         ("A", 0.02, 0.001),
     ]

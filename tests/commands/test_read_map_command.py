@@ -38,8 +38,8 @@ def test_it_reads_by_the_held_descriptor_and_proves_the_drive_again(drive, tmp_p
     out = tmp_path / "map.csv"
     assert cli.main(["read-map", "--drive", "S1", "--json", "--csv", str(out), "--runs", str(tmp_path)]) == 0
     assert drive == [("S1", None, True), "/proc/self/fd/9", "recheck"]
-    found = json.loads(capsys.readouterr().out)
-    assert found["drive"]["serial"] == "S1" and found["cells_slow"] == 1 and found["erased_utc"] is None
+    document = json.loads(capsys.readouterr().out)
+    assert document["drive"]["serial"] == "S1" and document["cells_slow"] == 1 and document["erased_utc"] is None
     assert out.read_text().splitlines() == [
         "offset_bytes,read_us,state,reads",
         *(f"{i * MIB},1000.0,data,1" for i in range(3)),
@@ -75,5 +75,5 @@ def test_the_age_is_that_of_the_last_erasure_that_was_seen(monkeypatch):
     header = lambda run: {"drive": {"serial": runs[run.name][0], "model": "M"}, "started": started}
     monkeypatch.setattr(command.journal, "run_header", header)
     monkeypatch.setattr(command.journal, "events", lambda run: runs[run.name][1])
-    found = command.age("runs", DRIVE)
-    assert (found["erased_utc"], found["erased_by"]) == ("2023-11-14T22:14:20Z", "a")
+    age = command.age("runs", DRIVE)
+    assert (age["erased_utc"], age["erased_by"]) == ("2023-11-14T22:14:20Z", "a")

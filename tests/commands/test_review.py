@@ -37,32 +37,32 @@ class Bench_:
 
     def __init__(self, tmp_path, monkeypatch, **texts):
         self.ends, self.ran, self.written = {}, [], 0
-        self.here = Bench(DRIVE, lambda: "none", None, True, *(4 * [lambda *_: None]))
-        object.__setattr__(self.here, "poll", lambda like: self._document())
+        self.bench = Bench(DRIVE, lambda: "none", None, True, *(4 * [lambda *_: None]))
+        object.__setattr__(self.bench, "poll", lambda like: self._document())
         plans = []
         for i, (name, text) in enumerate(texts.items()):
             (tmp_path / f"{name}.toml").write_text(HEAD + text)
             plans.append(vars(Planned(name, str(tmp_path / f"{name}.toml"), None, {}, i)))
         options = {"virtual": "sata-tlc", "capacity": "512MiB", "seed": 1}
-        said = {"level": "quick", "drive": DRIVE, "options": options, "budget_bytes": None, "plans": plans}
-        self.review = review_folder.create(tmp_path / "runs", said)
+        document = {"level": "quick", "drive": DRIVE, "options": options, "budget_bytes": None, "plans": plans}
+        self.review = review_folder.create(tmp_path / "runs", document)
         monkeypatch.setattr(run, "carry_out", self._carry_out)
         monkeypatch.setattr(resume.able, "terminal", lambda acts: None)
 
     def __call__(self, budget=None) -> int:
         args = SimpleNamespace(runs=str(self.review.folder.parent), influx=None, jsonl=False, dry_run=False)
         with review_folder.held(self.review), Stop(QUIET) as stop, stop.held():
-            of = perform.Carrying(self.review, self.here, prepare.VIRTUAL, args, QUIET, stop, budget or Budget(None))
+            of = perform.Carrying(self.review, self.bench, prepare.VIRTUAL, args, QUIET, stop, budget or Budget(None))
             return of.all()
 
     def _document(self):
         device = {"type": "nvme", "protocol": "NVMe"}
         log = {"data_units_written": self.written, "data_units_read": 0, "temperature": 30}
-        found = {"device": device, "firmware_version": "F1", "nvme_smart_health_information_log": log}
-        return {"t_start_ns": 1, "t_end_ns": 1, "simulated": True, "smartctl": found}
+        answer = {"device": device, "firmware_version": "F1", "nvme_smart_health_information_log": log}
+        return {"t_start_ns": 1, "t_end_ns": 1, "simulated": True, "smartctl": answer}
 
     def _carry_out(
-        self, args, prepared, here, show, stop, budget, begin, jobs=0, changed=None, after_s=(0, 0), board=None
+        self, args, prepared, bench_, show, stop, budget, begin, jobs=0, changed=None, after_s=(0, 0), board=None
     ):
         made = {"simulated": True, **prepare.header(prepared), "drive": DRIVE, "rig": None, "host": {"boot_id": "b"}}
         made["budget_bytes"] = None
@@ -234,8 +234,8 @@ def test_faults_of_the_drive_are_those_of_the_one_bench(tmp_path, monkeypatch):
 def test_a_dry_run_touches_nothing(tmp_path, capsys):
     assert cli.main([*VIRTUAL, "--dry-run", "--json", "--runs", str(tmp_path / "runs")]) == 0
     out, err = capsys.readouterr()
-    said = json.loads(out)
-    assert said["rated_bytes"] and said["share_percent"][0] < said["share_percent"][1] and "in all" in err
+    document = json.loads(out)
+    assert document["rated_bytes"] and document["share_percent"][0] < document["share_percent"][1] and "in all" in err
     assert not (tmp_path / "runs").exists()
 
 
@@ -245,5 +245,5 @@ def test_a_signal_while_the_page_is_made_leaves_the_last_line(tmp_path, monkeypa
     args = SimpleNamespace(drive=None, json=True, out=None, against=None)
     monkeypatch.setattr(perform, "_on_virtual", lambda *_: (made.review, 0))
     assert perform._performed(args, QUIET, SimpleNamespace(), made.review) == 130
-    found = json.loads(capsys.readouterr().out)
-    assert found["exit_code"] == 130 and found["page"] is None
+    document = json.loads(capsys.readouterr().out)
+    assert document["exit_code"] == 130 and document["page"] is None

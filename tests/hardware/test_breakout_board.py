@@ -96,7 +96,7 @@ def test_the_order_needs_a_fab_and_no_assembler(facts):
 @pytest.mark.slow
 def test_kicad_has_nothing_to_say(kicad, tmp_path):
     """Electrical rules, design rules, parity of schematic and layout."""
-    said = asked(f"""
+    messages = asked(f"""
 import export, fill, layout
 from pathlib import Path
 folder = Path({str(tmp_path)!r})
@@ -104,4 +104,4 @@ fill.project(folder, (layout.FOLDER / "breakout.kicad_pcb").read_text())
 erc = export.rule_check(folder / "breakout.kicad_sch", folder / "erc.txt")
 print(json.dumps([erc, fill.rule_check(folder)]))
 """)
-    assert [ok for ok, _ in said] == [True, True], said
+    assert [ok for ok, _ in messages] == [True, True], messages

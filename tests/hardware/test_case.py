@@ -38,13 +38,13 @@ def solid_at(triangles, points):
     area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
     flat = abs(area) > 1e-9  # the others stand upright: no ray meets them
     ax, ay, az, bx, by, bz, cx, cy, cz, area = (v[flat] for v in (ax, ay, az, bx, by, bz, cx, cy, cz, area))
-    found = []
+    inside = []
     for x, y, z in points:
         v = ((x - ax) * (cy - ay) - (y - ay) * (cx - ax)) / area
         w = ((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / area
         met = (v >= 0) & (w >= 0) & (v + w <= 1) & (az + v * (bz - az) + w * (cz - az) > z)
-        found.append(int(met.sum()) % 2 == 1)
-    return np.array(found)
+        inside.append(int(met.sum()) % 2 == 1)
+    return np.array(inside)
 
 
 def ring(x, y, across, z, n=12):
@@ -87,7 +87,7 @@ def test_screws_meet_the_boards_holes():
 
 def in_the_way(refs, shift=(0.0, 0.0)):
     """Which of the parts meet plastic of base or lid with their body, as high as it is and moved by shift."""
-    found = []
+    hits = []
     for ref in refs:
         if (name := case.shape_name(ref)) not in case.models.HEIGHT_mm:
             continue
@@ -95,8 +95,8 @@ def in_the_way(refs, shift=(0.0, 0.0)):
         large = max(x1 - x0, y1 - y0) > 5
         points = grid(x0, y0, case.TOP + 0.05, x1, y1, case.TOP + case.models.HEIGHT_mm[name], 4 if large else 2)
         if solid_at(BASE, points).any() or solid_at(LID, points).any():
-            found.append(ref)
-    return found
+            hits.append(ref)
+    return hits
 
 
 def test_there_is_room_for_every_part():
@@ -118,19 +118,19 @@ def blocked(shift=(0.0, 0.0)):
     """Openings that do not let through what they are for: wires into a terminal, a plug, a cable, what stands in the
     lid's opening. shift: mm that the connectors are moved by."""
     dx, dy = shift
-    found = []
+    blocked_parts = []
     for opening in case.openings():
         if opening.what == "USB":
             x, z = place.PICO[0] + dx, case.TOP + case.USB_MIDDLE
             points = grid(
                 x - 5.5, place.HEIGHT + case.GAP, z - 3.5, x + 5.5, place.HEIGHT + case.GAP + case.WALL, z + 3.5
             )
-            found += [opening.what] if solid_at(BASE, points).any() else []
+            blocked_parts += [opening.what] if solid_at(BASE, points).any() else []
             continue
         x0, y0, x1, y1 = (v + d for v, d in zip(case.outline(opening.what), (dx, dy, dx, dy)))
         if opening.side == "lid":
             points = grid(x0, y0, case.UNDER_LID, x1, y1, case.UNDER_LID + case.LID)
-            found += [opening.what] if solid_at(LID, points).any() else []
+            blocked_parts += [opening.what] if solid_at(LID, points).any() else []
             continue
         far = case.GAP + case.WALL
         high = case.TOP + (4.0 if opening.what in ("J1", "J2") else case.models.HEIGHT_mm["Terminal_4"])
@@ -138,8 +138,8 @@ def blocked(shift=(0.0, 0.0)):
             x0, x1 = (-far, 0) if opening.side == "left" else (place.WIDTH, place.WIDTH + far)
         else:
             y0, y1 = (place.HEIGHT, place.HEIGHT + far) if opening.side == "upper" else (-far, 0)
-        found += [opening.what] if solid_at(BASE, grid(x0, y0, case.TOP + 0.05, x1, y1, high)).any() else []
-    return found
+        blocked_parts += [opening.what] if solid_at(BASE, grid(x0, y0, case.TOP + 0.05, x1, y1, high)).any() else []
+    return blocked_parts
 
 
 def test_openings_contain_what_goes_through_them():
@@ -170,6 +170,6 @@ def test_committed_bodies_are_those_that_case_py_makes():
 
     for (name, solid), triangles in zip(case.solids().items(), (BASE, LID), strict=True):
         corners, index = np.unique(triangles.reshape(-1, 3).astype(np.float32), axis=0, return_inverse=True)
-        kept = Manifold(Mesh(corners, index.reshape(-1, 3).astype(np.uint32)))
-        differ = (solid - kept).volume() + (kept - solid).volume()
+        committed = Manifold(Mesh(corners, index.reshape(-1, 3).astype(np.uint32)))
+        differ = (solid - committed).volume() + (committed - solid).volume()
         assert solid.volume() > 20_000 and differ < 1.0, f"do: python hardware/case/case.py ({name})"

@@ -99,8 +99,8 @@ def test_a_thin_wire_that_is_left_out_is_found(n):
 def test_a_thick_wire_that_is_left_out_is_found(n):
     """But that of SRC, which lies on the strip that joins the same."""
     wires = perfboard.thick_wires()
-    found = faults(thick=wires[:n] + wires[n + 1 :])
-    assert bool(found) == (perfboard.strip(wires[n][0]) != perfboard.strip(wires[n][1])), wires[n]
+    messages = faults(thick=wires[:n] + wires[n + 1 :])
+    assert bool(messages) == (perfboard.strip(wires[n][0]) != perfboard.strip(wires[n][1])), wires[n]
 
 
 @pytest.mark.parametrize("ref", sorted({leg.ref for leg in perfboard.legs()}))
@@ -128,19 +128,19 @@ def test_a_bridge_between_two_rows_is_found():
             nets = perfboard.wanted()
             at = {perfboard.strip(leg.hole): nets[leg.ref, leg.pin] for leg in perfboard.legs()}
             both = {at.get(perfboard.strip(f"{half}{r}")) for r in (row, row + 1)}
-            found = any("are joined" in fault for fault in faults(thin=bridge))
-            assert found == (len(both) == 2 and None not in both), (half, row)
+            is_found = any("are joined" in fault for fault in faults(thin=bridge))
+            assert is_found == (len(both) == 2 and None not in both), (half, row)
 
 
 def test_one_rail_is_a_circuit_too():
     """As the guide says: without /1, unused inputs to the right ground rail, which hangs on a28."""
-    said = re.search(r"\*\*One rail\*\*: (.*)", (GUIDE / "README.md").read_text())[1]
-    to_ground = re.search(r"wires from (h\d+), (h\d+), (h\d+) and (h\d+)", said).groups()
+    sentence = re.search(r"\*\*One rail\*\*: (.*)", (GUIDE / "README.md").read_text())[1]
+    to_ground = re.search(r"wires from (h\d+), (h\d+), (h\d+) and (h\d+)", sentence).groups()
     thin = [*perfboard.THIN[0], ("j12", "-R12"), *((hole, f"-R{hole[1:]}") for hole in to_ground)]
     thick = [*perfboard.THICK[0], ("a28", "-R12")]
     legs = [leg for leg in perfboard.legs() if not leg.ref.endswith("/1")]
     nets = {leg: net for leg, net in perfboard.wanted().items() if not leg[0].endswith("/1")}
-    assert "pins 9, 10, 12, 13" in said and "j12" in said and "a28" in said
+    assert "pins 9, 10, 12, 13" in sentence and "j12" in sentence and "a28" in sentence
     nets |= {("U1", pin): "GND" for pin in ("9", "10", "12", "13")} | {("U1", "8"): "open", ("U1", "11"): "open too"}
     assert perfboard.faults(legs, thin, thick, nets) == []
     assert perfboard.faults(legs, thin[:-1], thick, nets) != []
@@ -202,8 +202,8 @@ def test_wires_of_the_sata_cable_have_the_nets_that_their_colours_say():
 
 
 def test_the_card_shows_the_contacts_that_the_readme_covers():
-    found = re.search(r"cover its contacts ([^(]+) \(3\.3 V\), (B10) \(3\.3Vaux\) and (A11)", README)
-    named = {*re.split(", *", found[1]), found[2], found[3]}
+    match = re.search(r"cover its contacts ([^(]+) \(3\.3 V\), (B10) \(3\.3Vaux\) and (A11)", README)
+    named = {*re.split(", *", match[1]), match[2], match[3]}
     assert {f"{side}{n}" for side, contacts in ways.COVERED.items() for n in contacts} == named
     svg = ways.m2()
     assert set(re.findall(r">([AB]\d+)</text>", svg)) == named

@@ -264,9 +264,9 @@ def test_pins_from_outside_are_protected():
 
 
 def test_a_probe_finds_what_the_first_power_up_asks_for():
-    found = sorted(next(iter(part.nets.values())) for part in PARTS.values() if part.symbol == "TestPoint")
+    nets = sorted(next(iter(part.nets.values())) for part in PARTS.values() if part.symbol == "TestPoint")
     of_rails = [f"{name}{n}" for name in ("GATE", "SRC", "SW", "OFF", "DISCHARGE") for n in range(4)]
-    assert found == sorted([*of_rails, "VGATE", "GND", "GND", "+3V3", "LOGIC_5V", "OVREF"])
+    assert nets == sorted([*of_rails, "VGATE", "GND", "GND", "+3V3", "LOGIC_5V", "OVREF"])
 
 
 @pytest.mark.parametrize("lamp, net", [*((f"D{n + 1}05", f"SW{n}") for n in range(4)), ("D6", "VGATE"), ("D7", "+3V3")])
@@ -319,14 +319,14 @@ def test_interlock_delay_is_what_the_readme_says():
 
 def visible_lines(svg):
     """{frozenset of two points} of the straight lines of a drawing that a person sees: in a group with a stroke."""
-    found = set()
+    visible = set()
     for style, body in re.findall(r'<g style="([^"]*)"[^>]*>(.*?)(?=<g |</g>)', svg, re.DOTALL):
         stroke = re.search(r"stroke:\s*([^;\s]+)", style)
         if stroke and stroke[1] != "none" and not re.search(r"stroke-(width|opacity):\s*0(\.0*)?;", style):
             for path in re.findall(r'<path d="M([^"]*)"', body):
                 points = [tuple(map(float, word.split())) for word in path.replace("Z", "").split("L")]
-                found |= {frozenset(pair) for pair in zip(points, points[1:])}
-    return found
+                visible |= {frozenset(pair) for pair in zip(points, points[1:])}
+    return visible
 
 
 def unseen_wires(schematic, svg):

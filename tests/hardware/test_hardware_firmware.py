@@ -37,7 +37,7 @@ def test_pins_are_the_picos_and_the_netlists():
 
 def firmware_constants(text):
     """{name: value} of the literal assignments of board.py."""
-    found = {}
+    constants = {}
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign):
             target, value = node.targets[0], node.value
@@ -48,10 +48,10 @@ def firmware_constants(text):
             )
             for name, expression in pairs:
                 try:
-                    found[name.id] = ast.literal_eval(expression)
+                    constants[name.id] = ast.literal_eval(expression)
                 except (ValueError, TypeError, AttributeError):
                     pass  # not a literal: not a pin
-    return found
+    return constants
 
 
 def pin_faults(constants):
@@ -87,10 +87,10 @@ def pin_faults(constants):
     ]
 
 
-def crowbar_mOhm(rail, said):
+def crowbar_mOhm(rail, stated_mOhm):
     """[what may be said of a rail's crowbar]: its resistor with its fuse within 4 %, as a breakout has it without."""
     resistor, fuse = (circuit.VALUES[rail, name].value * 1000 for name in ("crowbar", "crowbar_fuse_ohm"))
-    return [said if abs(said - resistor - fuse) <= 0.04 * said else round(resistor)]
+    return [stated_mOhm if abs(stated_mOhm - resistor - fuse) <= 0.04 * stated_mOhm else round(resistor)]
 
 
 def value_faults(constants):

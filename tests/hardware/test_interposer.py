@@ -152,12 +152,12 @@ def test_the_field_between_two_plates_is_that_of_the_formula():
 
 
 def test_impedance_by_meshes_and_by_formula():
-    found = {name: z for name, (z, _) in pairs.methods().items()}
-    closed = found.pop("closed form")
-    assert max(found.values()) / min(found.values()) < 1.03
-    for z in (*found.values(), closed):
+    impedances = {name: z for name, (z, _) in pairs.methods().items()}
+    closed = impedances.pop("closed form")
+    assert max(impedances.values()) / min(impedances.values()) < 1.03
+    for z in (*impedances.values(), closed):
         assert z == pytest.approx(pairs.TARGET_Ohm, rel=0.1)
-    assert closed == pytest.approx(found["field, mesh x 1"], rel=0.1)
+    assert closed == pytest.approx(impedances["field, mesh x 1"], rel=0.1)
 
 
 def test_a_wider_strip_has_less_and_a_thicker_dielectric_more():
@@ -170,8 +170,8 @@ def test_loss_and_budget():
     """1 dB at 8 GHz, 2 dB at 16 GHz, within 10 % whatever the mesh; less than the budgets leave."""
     loss = lambda f, mesh: -20 * math.log10(abs(pairs.chain(pairs.pieces(fineness=mesh), f)[1]))
     for f, most_dB in ((8e9, 1.3), (16e9, 2.3)):
-        each = [loss(f, mesh) for mesh in (0.7, 1.0)]
-        assert each[0] == pytest.approx(each[1], rel=0.1) and 0.3 < max(each) < most_dB
+        losses = [loss(f, mesh) for mesh in (0.7, 1.0)]
+        assert losses[0] == pytest.approx(losses[1], rel=0.1) and 0.3 < max(losses) < most_dB
     rows = {row["generation"]: row for row in pairs.generations(fineness=0.7)}
     assert rows["Gen4"]["left_inch"] > 10 and rows["Gen5"]["left_inch"] > 6
     assert all(row["return_loss_dB"] > 15 and row["skew_ps"][0] == 0 for row in rows.values())
@@ -195,9 +195,9 @@ def test_the_command_prints_them(capsys):
     from ssdrig import cli
 
     assert cli.main(["hardware", "signal", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {row["generation"] for row in found["generations"]} == {"Gen3", "Gen4", "Gen5"}
-    assert found["assumed"] == pairs.ASSUMED
+    document = json.loads(capsys.readouterr().out)
+    assert {row["generation"] for row in document["generations"]} == {"Gen3", "Gen4", "Gen5"}
+    assert document["assumed"] == pairs.ASSUMED
 
 
 # ---- the second solver
@@ -279,7 +279,7 @@ def test_its_parts_are_the_boards(facts):
 @pytest.mark.slow
 def test_kicad_has_nothing_to_say(kicad, tmp_path):
     """Electrical rules, design rules, parity of schematic and layout."""
-    said = asked(f"""
+    messages = asked(f"""
 import export, fill, layout
 from pathlib import Path
 folder = Path({str(tmp_path)!r})
@@ -287,4 +287,4 @@ fill.project(folder, (layout.FOLDER / "interposer.kicad_pcb").read_text())
 erc = export.rule_check(folder / "interposer.kicad_sch", folder / "erc.txt")
 print(json.dumps([erc, fill.rule_check(folder)]))
 """)
-    assert [ok for ok, _ in said] == [True, True], said
+    assert [ok for ok, _ in messages] == [True, True], messages

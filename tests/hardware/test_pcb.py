@@ -46,12 +46,12 @@ def test_parts_are_those_of_the_schematic():
 
 
 def test_pads_have_the_nets_of_kicads_netlist():
-    found = {}
+    nets = {}
     for (ref, number), pads in board_file().pads.items():
         for net, *_ in pads:
             if net and not net.startswith("unconnected-"):
-                found.setdefault(net, set()).add((ref, number))
-    assert found == NETS
+                nets.setdefault(net, set()).add((ref, number))
+    assert nets == NETS
 
 
 @pytest.mark.parametrize("n", range(4))
@@ -205,8 +205,8 @@ def test_each_part_has_its_reference_printed():
 
 def drawn(svg):
     """[(text, x, y)] of a picture, to 0.1 mm: releases of KiCad draw the shapes in different ways."""
-    found = re.findall(r'<text x="([^"]*)" y="([^"]*)"[^>]*>([^<]*)</text>', svg)
-    return sorted((html.unescape(text), round(float(x), 1), round(float(y), 1)) for x, y, text in found)
+    texts = re.findall(r'<text x="([^"]*)" y="([^"]*)"[^>]*>([^<]*)</text>', svg)
+    return sorted((html.unescape(text), round(float(x), 1), round(float(y), 1)) for x, y, text in texts)
 
 
 def test_picture_shows_every_part_and_text():

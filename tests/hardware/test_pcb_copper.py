@@ -34,11 +34,11 @@ def test_width_for_5_A():
 def inside(polygon, xs, ys):
     """Raster of a polygon by crossings; KiCad's pours join a hole to the outline by a slit, which the crossings do not
     mind."""
-    found = np.zeros(xs.shape, bool)
+    mask = np.zeros(xs.shape, bool)
     for (ax, ay), (bx, by) in zip(polygon, polygon[1:] + polygon[:1]):
         if ay != by:
-            found ^= ((ay > ys) != (by > ys)) & (xs < (bx - ax) * (ys - ay) / (by - ay) + ax)
-    return found
+            mask ^= ((ay > ys) != (by > ys)) & (xs < (bx - ax) * (ys - ay) / (by - ay) + ax)
+    return mask
 
 
 def copper(board, net, side="F.Cu"):
@@ -251,20 +251,20 @@ def tap(board, ref, number):
     ((net, x, y, width, height, _),) = board.pads[ref, number]
     tracks = [track for track in board.tracks if track[0] == net]
     shunt = [pad for r in range(1, 5) for pad in (*board.pads[f"R{r}07", "1"], *board.pads[f"R{r}07", "2"])]
-    here, used, joined = [(x, y)], [], False
+    ends, used, joined = [(x, y)], [], False
     while True:
-        touching = [t for t in tracks if t not in used and any(math.dist(end, here[-1]) < 0.01 for end in t[3:])]
+        touching = [t for t in tracks if t not in used and any(math.dist(end, ends[-1]) < 0.01 for end in t[3:])]
         if not touching:
-            return here, used, joined
+            return ends, used, joined
         joined |= len(touching) > 1
         used.append(touching[0])
-        here.append(touching[0][4] if math.dist(touching[0][3], here[-1]) < 0.01 else touching[0][3])
+        ends.append(touching[0][4] if math.dist(touching[0][3], ends[-1]) < 0.01 else touching[0][3])
         if any(
-            abs(here[-1][0] - px) <= w / 2 and abs(here[-1][1] - py) <= h / 2
+            abs(ends[-1][0] - px) <= w / 2 and abs(ends[-1][1] - py) <= h / 2
             for name, px, py, w, h, _ in shunt
             if name == net
         ):
-            return here, used, joined
+            return ends, used, joined
 
 
 def check_kelvin(board, n):
@@ -272,9 +272,9 @@ def check_kelvin(board, n):
     nowhere else."""
     # R16 to IN+, R17 to IN-; R18, to VBUS, takes its microamperes from the tap of R17
     for resistor, pad, allowed in (("R16", "1", 0), ("R17", "2", 1)):
-        here, used, joined = tap(board, f"{resistor[0]}{n + 1}{resistor[1:]}", "1")
+        ends, used, joined = tap(board, f"{resistor[0]}{n + 1}{resistor[1:]}", "1")
         ((net, x, y, width, height, _),) = board.pads[f"R{n + 1}07", pad]
-        assert abs(here[-1][0] - x) <= width / 2 and abs(here[-1][1] - y) <= height / 2, (net, here)
+        assert abs(ends[-1][0] - x) <= width / 2 and abs(ends[-1][1] - y) <= height / 2, (net, ends)
         assert {t[2] for t in used} == {0.2}
         on_the_way = [
             t for t in board.tracks if t[0] == net and t not in used and any(near(end, used) for end in t[3:])
@@ -282,7 +282,7 @@ def check_kelvin(board, n):
         assert len(on_the_way) <= allowed, on_the_way
         for name, _layer, polygons in board.pours:
             if name == net:
-                for a, b in zip(here, here[1:]):
+                for a, b in zip(ends, ends[1:]):
                     for share in np.linspace(0, 1, 41):
                         px, py = a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share
                         if abs(px - x) > width / 2 or abs(py - y) > height / 2:

@@ -47,11 +47,11 @@ def highest_means(**changes):
         i = min(max(1, bisect.bisect(t, s)), len(t) - 1)
         return amps[i - 1] + (amps[i] - amps[i - 1]) * (s - t[i - 1]) / (t[i] - t[i - 1])
 
-    found = []
+    means = []
     for phase in range(8):
         taken = [at(0.9e-3 + (n + phase / 8) * STEP_s) for n in range(140)]
-        found.append(max(sum(taken[i : i + WIDTH]) / WIDTH for i in range(len(taken) - WIDTH)))
-    return min(found), max(found)
+        means.append(max(sum(taken[i : i + WIDTH]) / WIDTH for i in range(len(taken) - WIDTH)))
+    return min(means), max(means)
 
 
 def test_a_steady_current_is_the_shunts_times_the_gain():
@@ -78,9 +78,9 @@ def test_a_slower_filter_breaks_what_is_stated():
 
 
 def test_firmware_and_host_know_the_circuit():
-    said = dict(re.findall(r"^_?(\w+) = const\((\d+)\)", (ROOT / "firmware/fast.py").read_text(), re.M))
-    assert (int(said["STEP_us"]), int(said["WIDTH"])) == (round(STEP_s * 1e6), WIDTH)
-    assert int(said["LIMIT"]) == int((V["logic"] - V["fast_swing"]) / V["logic"] * 4096)
+    constants = dict(re.findall(r"^_?(\w+) = const\((\d+)\)", (ROOT / "firmware/fast.py").read_text(), re.M))
+    assert (int(constants["STEP_us"]), int(constants["WIDTH"])) == (round(STEP_s * 1e6), WIDTH)
+    assert int(constants["LIMIT"]) == int((V["logic"] - V["fast_swing"]) / V["logic"] * 4096)
     assert (fast.GAIN, fast.REFERENCE_V) == (V["fast_gain"], V["logic"])
     assert fast.nA_per_count(8000) == pytest.approx(3.3 / 4096 / (V["fast_gain"] * V["shunt"]) * 1e9, rel=1e-6)
 
@@ -106,8 +106,8 @@ def test_what_lags_is_the_sum_of_both_poles():
 
 def test_the_wiring_in_the_readme_is_what_is_simulated():
     """INA240 by its pins: what lies between OUT and the ADC's pin, and on which nets."""
-    found = re.search(r"\| 5 OUT \| (\d+) kOhm, then Pico pin 34 \(GP28, ADC2\), there (\d+) nF to AGND \|", README)
-    assert (float(found[1]) * 1e3, float(found[2]) * 1e-9) == pytest.approx(
+    match = re.search(r"\| 5 OUT \| (\d+) kOhm, then Pico pin 34 \(GP28, ADC2\), there (\d+) nF to AGND \|", README)
+    assert (float(match[1]) * 1e3, float(match[2]) * 1e-9) == pytest.approx(
         (V["fast_filter_resistor"], V["fast_filter_capacitor"])
     )
     assert "| 8 IN+, 1 IN- | the shunt's own ends" in README and "| 2 GND, 3 REF2, 7 REF1 | Pico pin 33" in README

@@ -95,8 +95,8 @@ def test_a_rails_contacts_carry_its_connector_limit(rail):
 @pytest.mark.parametrize("study", ["drop", "dip"])
 def test_the_auxiliary_rail_keeps_every_limit(study):
     """3.3Vaux has one contact and carries 0.375 A, not the 5 A of the other rails."""
-    found = [limits.beyond(study, "u2_3v3aux", "high", **changes) for changes in limits.STUDIES[study]]
-    assert [str(one) for each in found for one in each] == []
+    excesses = [limits.beyond(study, "u2_3v3aux", "high", **changes) for changes in limits.STUDIES[study]]
+    assert [str(one) for excess_list in excesses for one in excess_list] == []
 
 
 @ngspice
@@ -104,13 +104,13 @@ def test_the_auxiliary_rail_keeps_every_limit(study):
 @pytest.mark.parametrize("study", sorted(set(limits.STUDIES) - {"ramp"}))
 def test_every_study_keeps_every_limit(study):
     """Each corner on one rail; all three on all five: `./ssdrig selfcheck limits`."""
-    found = [
+    excesses = [
         one
         for rail, corner in zip(("m2_3v3", "sata_5v", "sata_12v"), ("low", "middle", "high"), strict=True)
         for changes in limits.STUDIES[study]
         for one in limits.beyond(study, rail, corner, **changes)
     ]
-    assert [str(one) for one in found if not limits.explained(one)] == []
+    assert [str(one) for one in excesses if not limits.explained(one)] == []
 
 
 @pytest.mark.slow
@@ -125,13 +125,13 @@ def test_a_ramp_keeps_every_limit(rail):
 @pytest.mark.parametrize("study", ["softstart", "drop", "failsafe", "fall", "short"])
 def test_the_breakouts_board_keeps_every_limit(study):
     """Leaded parts, gates from 12 V; all studies and corners: `./ssdrig selfcheck limits`."""
-    found = [
+    excesses = [
         one
         for build, corner in zip(limits.BREAKOUTS, ("low", "high"), strict=True)
         for changes in limits.STUDIES[study][:1]
         for one in limits.beyond(study, build, corner, **changes)
     ]
-    assert [str(one) for one in found if not limits.explained(one)] == []
+    assert [str(one) for one in excesses if not limits.explained(one)] == []
 
 
 @ngspice
@@ -157,8 +157,8 @@ def test_what_is_explained_happens():
 def test_a_limit_that_is_passed_is_found(monkeypatch):
     rows = [row._replace(high=2.0) if "C01" in row.part else row for row in ROWS]
     monkeypatch.setattr(limits, "limits", lambda: rows)
-    found = limits.beyond("hotplug", "sata_5v", live=0)
-    assert {(one.study, one.rail, one.limit.part) for one in found} == {("hotplug", "sata_5v", "C C01")}
+    excesses = limits.beyond("hotplug", "sata_5v", live=0)
+    assert {(one.study, one.rail, one.limit.part) for one in excesses} == {("hotplug", "sata_5v", "C C01")}
 
 
 @ngspice

@@ -194,7 +194,7 @@ first_ping = cosim.ticks()
 for k in range(int(ROUNDS) // 50):  # commands that will arrive while the heap is locked
     cosim._input.append([cosim.now + k * 5_000_000, wire.encode(wire.PING, k + 1, struct.pack("<I", k)), 0])
 
-kept = defect = _ = None  # a global's first binding takes memory
+held_ = defect = _ = None  # a global's first binding takes memory
 locking = True
 heap_lock()
 try:
@@ -202,7 +202,7 @@ try:
         if not board.turn():
             machine.idle()
         if LEAK:
-            kept = [kept]
+            held_ = [held_]
 except MemoryError as defect:
     locking = False
     heap_unlock()

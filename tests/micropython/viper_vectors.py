@@ -122,15 +122,15 @@ def of_i2c(i2c_fifo, lanes, blocks, chance):
         block[0x10 >> 2] = chance(256)
         if not chance(25):
             block[0x78 >> 2], block[0x34 >> 2] = 0, 1 << 6
-        what, said = chance(8), None
+        what, result = chance(8), None
         lane = bus.lanes[chance(lanes)]
         if what < 3:
-            said = i2c_fifo.edge(mem, lane.number)
-            if said:
-                said = i2c_fifo.step(mem)
+            result = i2c_fifo.edge(mem, lane.number)
+            if result:
+                result = i2c_fifo.step(mem)
         elif what < 5:
             mem[13] = 0
-            said = i2c_fifo.step(mem)
+            result = i2c_fifo.step(mem)
         elif what == 5:
             mem[0] = (0, 0, 1, 2)[chance(4)]
         elif what == 6:
@@ -140,7 +140,7 @@ def of_i2c(i2c_fifo, lanes, blocks, chance):
                 lane.done()
         if not chance(60):
             i2c_fifo.halt(mem)
-        yield "i2c", lanes, what, said, mem[1], mem[2], crc(mem), [b.words() for b in blocks]
+        yield "i2c", lanes, what, result, mem[1], mem[2], crc(mem), [b.words() for b in blocks]
 
 
 def of_spi(spi_lane, blocks, chance):
@@ -169,8 +169,8 @@ def of_spi(spi_lane, blocks, chance):
         else:
             mem[lane.base + 1] = mem[lane.base] - chance(300) & 0xFFFF
         buf = bytearray([chance(256) for _ in range(5)])
-        said = spi_lane.exchange(mem, lane.base, chance(128) << 1 | chance(2), buf, 2 + chance(4))
-        yield "spi", what, said, crc(mem, buf), [b.words() for b in blocks]
+        result = spi_lane.exchange(mem, lane.base, chance(128) << 1 | chance(2), buf, 2 + chance(4))
+        yield "spi", what, result, crc(mem, buf), [b.words() for b in blocks]
 
 
 def lines(files, blocks):
@@ -181,9 +181,9 @@ def lines(files, blocks):
     yield from of_look(files["protect"], Chance(4))
     yield from of_ramp(files["ramp"], Chance(5))
     for lanes in (1, 2, 4):
-        for each in blocks:
-            each.clear()
+        for block in blocks:
+            block.clear()
         yield from of_i2c(files["i2c_fifo"], lanes, blocks, Chance(6 + lanes))
-    for each in blocks:
-        each.clear()
+    for block in blocks:
+        block.clear()
     yield from of_spi(files["spi_lane"], blocks, Chance(20))

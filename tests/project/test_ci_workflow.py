@@ -21,8 +21,8 @@ def test_each_job_sets_up_cuts_checks_and_reports():
 
 @pytest.mark.parametrize("words", [words for words in COMMANDS if words.strip() != "setup"])
 def test_each_command_can_be_typed(words):
-    found = shlex.split(words.replace("$SERIAL", "S1"))
-    cli.parser_of({found[0]: importlib.import_module(cli.COMMANDS[found[0]][0])}).parse_args(found)
+    words_ = shlex.split(words.replace("$SERIAL", "S1"))
+    cli.parser_of({words_[0]: importlib.import_module(cli.COMMANDS[words_[0]][0])}).parse_args(words_)
 
 
 def test_a_verdict_is_made_and_stored_also_after_a_broken_promise():

@@ -63,7 +63,7 @@ def test_ways_to_ask_for_help(words, capsys):
     assert ended.value.code == 0 and "usage:" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("parser", ALL, ids=[each.prog for each in ALL])
+@pytest.mark.parametrize("parser", ALL, ids=[parser.prog for parser in ALL])
 def test_every_argument_is_explained_in_the_width_of_the_terminal(parser, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert max(map(len, parser.format_usage().splitlines())) <= 80
@@ -80,9 +80,9 @@ def test_every_example_can_be_typed(name):
     module = modules()[name]
     parser = cli.parser_of({name: module})
     for words, what in getattr(module, "EXAMPLES", ()):
-        found = shlex.split(words.partition(" > ")[0])
-        assert found[0] == name and what
-        parser.parse_args(found)
+        arguments = shlex.split(words.partition(" > ")[0])
+        assert arguments[0] == name and what
+        parser.parse_args(arguments)
     for words, _ in cli.FIRST:
         assert words.split()[0] in cli.COMMANDS
 
@@ -91,7 +91,7 @@ def test_every_example_can_be_typed(name):
 
 
 @pytest.mark.parametrize(
-    "words, expected, found, hint",
+    "words, expected, seen_words, hint",
     [
         ("reprot", "a command", "'reprot'", "do you mean 'report'?"),
         ("zzz", "a command", "'zzz'", "`ssdrig --help` lists the commands"),
@@ -128,13 +128,13 @@ def test_every_example_can_be_typed(name):
         ("selfcheck energi", "names of", "energi", "do you mean 'energy'?"),
     ],
 )
-def test_wrong_words_are_usage_errors_that_say_what_was_meant(words, expected, found, hint, capsys):
+def test_wrong_words_are_usage_errors_that_say_what_was_meant(words, expected, seen_words, hint, capsys):
     assert cli.main(words.split()) == 2
     seen = capsys.readouterr()
     lines = seen.err.replace("\r\x1b[K", "").splitlines()
     assert not seen.out and len(lines) == 3, lines
     assert ": error: expected " in lines[0] and expected in lines[0]
-    assert lines[1].startswith("  found: ") and found in lines[1]
+    assert lines[1].startswith("  found: ") and seen_words in lines[1]
     assert lines[2].startswith("  hint:  ") and hint in lines[2]
 
 
@@ -188,8 +188,8 @@ def test_an_error_is_one_line_a_part_whatever_it_holds(monkeypatch):
     ],
 )
 def test_quantities_take_units(words, key, value):
-    found = words.split()
-    args = cli.parser_of({found[0]: modules()[found[0]]}).parse_args(found)
+    arguments = words.split()
+    args = cli.parser_of({arguments[0]: modules()[arguments[0]]}).parse_args(arguments)
     assert getattr(args, key) == value and type(getattr(args, key)) is type(value)
 
 
@@ -220,7 +220,7 @@ def test_a_run_by_its_folder_its_id_its_last_digits_or_the_newest(runs, monkeypa
 
 
 @pytest.mark.parametrize(
-    "word, found, hint",
+    "word, seen, hint",
     [
         ("0aa", "'0aa'", "./ssdrig runs"),  # fewer than four digits
         ("ffff", "'ffff'", "./ssdrig runs"),
@@ -228,10 +228,10 @@ def test_a_run_by_its_folder_its_id_its_last_digits_or_the_newest(runs, monkeypa
         ("20260103T000000Z-x-B-22bc", "22bc", "do you mean '20260103T000000Z-x-B-22bb'?"),
     ],
 )
-def test_a_word_that_names_no_run(runs, word, found, hint):
+def test_a_word_that_names_no_run(runs, word, seen, hint):
     with pytest.raises(UsageError) as info:
         named.one(word, runs)
-    assert found in info.value.seen and hint in info.value.do
+    assert seen in info.value.seen and hint in info.value.do
 
 
 def test_digits_of_several_runs_name_none(runs):
@@ -242,7 +242,7 @@ def test_digits_of_several_runs_name_none(runs):
 
 
 def test_a_folder_of_runs_stands_for_all_in_it(runs, tmp_path):
-    assert [each.name[:8] for each in named.several([runs])] == ["20260101", "20260102", "20260103"]
+    assert [run.name[:8] for run in named.several([runs])] == ["20260101", "20260102", "20260103"]
     assert named.several(["22bb", runs / "x"], runs) == [sorted(runs.iterdir())[-1], runs / "x"]
     with pytest.raises(UsageError, match="no folder"):
         named.one("latest", tmp_path / "none")

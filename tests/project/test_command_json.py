@@ -23,15 +23,17 @@ WHY_NOT = {  # its words -> what it prints instead
 def commands() -> dict[str, argparse.ArgumentParser]:
     """The words of each command that can be carried out -> its parser."""
     whole = cli.parser_of({name: importlib.import_module(where) for name, (where, _) in cli.COMMANDS.items()})
-    found = {each.prog.removeprefix("ssdrig").strip(): each for each in completion._parsers(whole)}
+    parsers = {parser.prog.removeprefix("ssdrig").strip(): parser for parser in completion._parsers(whole)}
     below = {
-        name for name, each in found.items() if any(isinstance(a, argparse._SubParsersAction) for a in each._actions)
+        name
+        for name, parser in parsers.items()
+        if any(isinstance(a, argparse._SubParsersAction) for a in parser._actions)
     }
-    return {name: each for name, each in found.items() if name not in below}
+    return {name: parser for name, parser in parsers.items() if name not in below}
 
 
 def test_each_command_prints_json_or_says_why_not():
-    without = {name for name, each in commands().items() if "--json" not in each._option_string_actions}
+    without = {name for name, parser in commands().items() if "--json" not in parser._option_string_actions}
     assert without == WHY_NOT.keys()
 
 

@@ -36,21 +36,21 @@ def asked(script: str, folder, questions: list[list[str]]) -> list[list[str]]:
 def test_bash_offers_every_command_and_every_option(tmp_path):
     pytest.importorskip("shtab", reason=NO_SHTAB)
     parser = whole()
-    parsers = [each for each in completion._parsers(parser) if each.prog != "ssdrig"]
+    parsers = [command for command in completion._parsers(parser) if command.prog != "ssdrig"]
     script = completion.script(parser, "bash")
-    questions = [[*each.prog.split(), "--"] for each in parsers]
-    found = asked(script, tmp_path, [["ssdrig", ""], ["ssdrig", "rig", "c"], ["ssdrig", "run", "pts-"], *questions])
-    assert set(cli.COMMANDS) <= set(found[0]) and set(found[1]) == {"calibrate", "cut", "clear"}
-    assert set(found[2]) == {name for name in grammar.shipped() if name.startswith("pts-")}
-    for each, offered in zip(parsers, found[3:], strict=True):
+    questions = [[*command.prog.split(), "--"] for command in parsers]
+    offers = asked(script, tmp_path, [["ssdrig", ""], ["ssdrig", "rig", "c"], ["ssdrig", "run", "pts-"], *questions])
+    assert set(cli.COMMANDS) <= set(offers[0]) and set(offers[1]) == {"calibrate", "cut", "clear"}
+    assert set(offers[2]) == {name for name in grammar.shipped() if name.startswith("pts-")}
+    for command, offered in zip(parsers, offers[3:], strict=True):
         shown = {
             name
-            for action in each._actions
+            for action in command._actions
             if action.help != argparse.SUPPRESS
             for name in action.option_strings
             if name.startswith("--")
         }
-        assert set(offered) == shown, each.prog
+        assert set(offered) == shown, command.prog
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
@@ -65,11 +65,11 @@ def test_bash_offers_the_runs_that_are_there_the_serials_and_the_variants(tmp_pa
     monkeypatch.chdir(tmp_path)
     questions = [["report", ""], ["report", "l"], ["compare", "latest", "s"], ["report", "runs/c"], ["wear", ""]]
     questions += [["run", "consistency", "--variant", ""], ["run", "x", "--destroy-data", "2"]]
-    found = asked(completion.script(whole(), "bash"), tmp_path, [["ssdrig", *words] for words in questions])
-    assert {"latest", "consistency-3fa9", "slc-cache-b071", "runs"} <= set(found[0])
-    assert found[1:4] == [["latest"], ["slc-cache-b071"], ["runs/consistency-3fa9"]]
-    assert {"S6WS123", "21450Z"} <= set(found[4])
-    assert "quick" in found[5] and found[6] == ["21450Z"]
+    offers = asked(completion.script(whole(), "bash"), tmp_path, [["ssdrig", *words] for words in questions])
+    assert {"latest", "consistency-3fa9", "slc-cache-b071", "runs"} <= set(offers[0])
+    assert offers[1:4] == [["latest"], ["slc-cache-b071"], ["runs/consistency-3fa9"]]
+    assert {"S6WS123", "21450Z"} <= set(offers[4])
+    assert "quick" in offers[5] and offers[6] == ["21450Z"]
 
 
 @pytest.mark.parametrize("shell", completion.SHELLS)

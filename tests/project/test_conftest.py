@@ -185,8 +185,8 @@ class Machine:
 )
 def test_limit_of_a_test_counts_cpu_time(monkeypatch, share, seconds, fails_s, reason):
     machine = Machine(monkeypatch, share)
-    ended_s, found = machine.reason_after(conftest.Limit(conftest.LIMIT_S), seconds)
-    assert (ended_s, bool(found)) == (fails_s, bool(reason)) and reason in found
+    ended_s, why = machine.reason_after(conftest.Limit(conftest.LIMIT_S), seconds)
+    assert (ended_s, bool(why)) == (fails_s, bool(reason)) and reason in why
 
 
 def test_what_a_failed_test_leaves_behind_is_ended_at_once(tmp_path):

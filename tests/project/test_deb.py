@@ -87,8 +87,8 @@ def test_page_of_a_command_has_its_options_and_examples(name):
     text = PAGES[f"ssdrig-{name}.1"].replace(r"\-", "-").replace(r"\e", "\\")
     parser = cli.parser_of({name: MODULES[name]})
     below = manual_pages._commands(parser)[name]
-    for each in (below, *manual_pages._commands(below).values()):
-        for action in each._actions:
+    for command in (below, *manual_pages._commands(below).values()):
+        for action in command._actions:
             if action.help != "==SUPPRESS==" and action.option_strings:
                 assert ", ".join(action.option_strings) in text, action.option_strings
     examples = MODULES[name].EXAMPLES

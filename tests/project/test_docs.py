@@ -98,13 +98,13 @@ def test_every_room_and_every_arrow_stands_in_the_map_and_the_picture():
         assert f">{name}</text>" in picture
     assert picture.count('marker-end="') == sum(map(len, rooms.shortest(house).values()))
     folders = {path.name for path in (ROOT / "host" / "ssdrig").iterdir() if (path / "__init__.py").exists()}
-    assert folders - {rooms.GROUND} <= {each for name in house for each in name.split(" ⇄ ")}
+    assert folders - {rooms.GROUND} <= {room for name in house for room in name.split(" ⇄ ")}
 
 
 def test_exit_codes_are_the_classes_own():
     codes = exit_codes()
     errors = SsdrigError.__subclasses__()
-    assert len(codes) == len(errors) + 3 and {each.exit_code for each in errors} <= codes.keys()
+    assert len(codes) == len(errors) + 3 and {error.exit_code for error in errors} <= codes.keys()
     assert (codes[3][0], codes[6][0], codes[9][0]) == ("unsafe target", "upload incomplete", "tool missing")
 
 

@@ -31,7 +31,7 @@ spec = importlib.util.spec_from_file_location("grafana_make", GRAFANA / "make.py
 make = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(make)
 SAID = make.read()
-ALL = [(name, text) for name, said in SAID.items() for text in make.queries(said)]
+ALL = [(name, text) for name, layout in SAID.items() for text in make.queries(layout)]
 DAY_NS = 86_400 * 10**9
 
 
@@ -72,12 +72,12 @@ def test_a_dashboard_is_whole(name):
 def test_what_is_mounted_is_there():
     text = (GRAFANA / "docker-compose.yaml").read_text()
     mounted = re.findall(r"- \./(\w+):", text)
-    assert mounted and all((GRAFANA / each).is_dir() for each in mounted)
+    assert mounted and all((GRAFANA / folder).is_dir() for folder in mounted)
     path = re.search(r"path: (\S+)", (GRAFANA / "provisioning/dashboards/ssdrig.yaml").read_text())[1]
     assert f"./dashboards:{path}:ro" in text
     names = re.findall(r"\$\{(\w+)\}", (GRAFANA / "provisioning/datasources/influxdb.yaml").read_text())
     assert {"SSDRIG_INFLUX_SERVER", "SSDRIG_INFLUX_DATABASE"} <= set(names)
-    assert all(f"{each}:" in text for each in names if each != "SSDRIG_INFLUX_TOKEN")
+    assert all(f"{variable}:" in text for variable in names if variable != "SSDRIG_INFLUX_TOKEN")
 
 
 def strangers(text):
@@ -183,7 +183,7 @@ def filled(lab, name, text):
     if name == "fleet":
         begin, end, interval = min(begin, NOVEMBER_NS) - DAY_NS, max(end, NOVEMBER_NS + 11 * DAY_NS), "1h"
     values = {"run": re.escape(run.name), "drive": "SIMULATED SATA TLC SIM0001", "host": ".*", "model": ".*"}
-    text = re.sub(r"\$\{(\w+):regex\}", lambda found: values[found[1]], text)
+    text = re.sub(r"\$\{(\w+):regex\}", lambda match: values[match[1]], text)
     text = text.replace("$timeFilter", f"time >= {begin} AND time <= {end}").replace("$__interval", interval)
     return text.replace("now() - 15s", f"{end - 15 * 10**9}")
 
@@ -194,8 +194,8 @@ def rows(lab, name, text):
 
 @pytest.mark.parametrize(("name", "text"), ALL)
 def test_real_every_query_answers(lab, name, text):
-    found = rows(lab, name, text)
-    values = [value for series in found for row in series["values"] for value in row[1:]]
+    rows_ = rows(lab, name, text)
+    values = [value for series in rows_ for row in series["values"] for value in row[1:]]
     assert any(value is not None for value in values), filled(lab, name, text)
     assert "$" not in filled(lab, name, text).replace("$/", "")
 
@@ -221,9 +221,9 @@ def test_real_the_figures_are_those_of_the_run_folder(lab):
         "power and wear": {"W": "power_mean_W", "J": "energy_J", "µJ per I/O": "energy_uJ_per_io", "WA": "wa"},
     }.items():
         (series,) = rows(lab, "run", panel("run", f"Figures of each step, point and window, as in the report: {title}"))
-        said = [dict(zip(series["columns"], row, strict=True)) for row in series["values"]]
-        assert {(row["step"], row["window"]) for row in said} == {*wanted}
-        for row in said:
+        answer = [dict(zip(series["columns"], row, strict=True)) for row in series["values"]]
+        assert {(row["step"], row["window"]) for row in answer} == {*wanted}
+        for row in answer:
             of = wanted[row["step"], row["window"]]
             for column, key in keys.items():
                 near = lambda value: None if value is None else pytest.approx(value, rel=1e-9)
@@ -234,15 +234,15 @@ def test_real_the_figures_are_those_of_the_run_folder(lab):
 
 def test_real_the_table_of_runs_has_the_last_window_s_figures_and_no_other_s(lab):
     (load,) = (row for row in table.load(lab[1]).rows if row.act.path == "load")
-    found = load.windows["steady"]
+    steady = load.windows["steady"]
     (series,) = rows(
         lab, "fleet", panel("fleet", "Runs that ended in this time: the last window of the only load of each")
     )
-    (row,) = [dict(zip(series["columns"], each, strict=True)) for each in series["values"]]
+    (row,) = [dict(zip(series["columns"], values, strict=True)) for values in series["values"]]
     assert (row["window"], row["plan"], row["state"]) == ("load, steady", "consistency", "complete")
     for column, key in {"IOPS": "iops_mean", "W": "power_mean_W", "µJ per I/O": "energy_uJ_per_io", "WA": "wa"}.items():
-        assert row[column] == (None if found[key] is None else pytest.approx(found[key], rel=1e-9))
-        assert row[f"± {column.split()[0]}"] == pytest.approx(found["errors"][key], rel=1e-9)
+        assert row[column] == (None if steady[key] is None else pytest.approx(steady[key], rel=1e-9))
+        assert row[f"± {column.split()[0]}"] == pytest.approx(steady["errors"][key], rel=1e-9)
 
 
 def test_real_energy_and_iops_are_those_of_the_run_folder(lab):

@@ -29,8 +29,8 @@ def bench(folder, switch=True, **faults):
     for path in (ROOT / "firmware").glob("*.py"):
         shutil.copy(path, flash)
     if not switch:
-        text, found = re.subn(r"(?m)^SWITCH = .*$", "SWITCH = ()", (flash / "board.py").read_text())
-        assert found == 1
+        text, count = re.subn(r"(?m)^SWITCH = .*$", "SWITCH = ()", (flash / "board.py").read_text())
+        assert count == 1
         (flash / "board.py").write_text(text)
     with (
         Board(folder, WATTS, {"noise": 1, "flash": str(flash), "rail": SLOW, **REAL_TIME, **faults}) as board,

@@ -47,19 +47,19 @@ def test_report_and_runs(tmp_path, capsys):
         ("d", {"more_rails": [("12V", ((-100.0, 1.0), (0.0, 2.0)), 1_000_000, None)], "idle_s": 2}),
     ):
         synthetic_run.write(runs, iops, name=name, **more)
-        for each in printed(capsys, "report", runs / name, "--quiet"):
-            checked("report", each)
+        for document in printed(capsys, "report", runs / name, "--quiet"):
+            checked("report", document)
     for made in (synthetic_plan.grid(runs, name="g"), synthetic_plan.steps(runs, name="s")):
-        for each in printed(capsys, "report", made, "--quiet"):
-            checked("report", each)
+        for document in printed(capsys, "report", made, "--quiet"):
+            checked("report", document)
     (runs / "e").mkdir()
     (runs / "e/run.json").write_text("{")
     cli.main(["label", str(runs / "a"), "--title", "Fan off", "--tag", "review"])
     capsys.readouterr()
-    found = printed(capsys, "runs", runs)
-    assert len(found) == 7
-    for each in found:
-        checked("runs", each)
+    listed = printed(capsys, "runs", runs)
+    assert len(listed) == 7
+    for document in listed:
+        checked("runs", document)
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_the_keys_that_the_code_writes_are_the_keys_of_the_schemas():
         (wear, ("wa",), {"since", "words", *wa.WriteAmplification._fields}),
         (schema("check"), ("cases", "[]"), acceptance.Case._fields),
         (schema("compare"), (), {"window", "conditions", *comparison.Difference._fields}),
-        (schema("drives"), ("[]", "refusals", "[]"), {each.name for each in dataclasses.fields(guard.Refusal)}),
+        (schema("drives"), ("[]", "refusals", "[]"), {fact.name for fact in dataclasses.fields(guard.Refusal)}),
     ]
     for of, path, keys in written:
         assert {*properties(of, *path)} == {*keys}, (of["title"], path)
@@ -109,7 +109,7 @@ def test_the_keys_that_the_code_writes_are_the_keys_of_the_schemas():
     of_plan = properties(plan, "rows", "[]", "windows", "*")
     assert {*of_plan} == {*KEYS, *window_figures.KEYS, *bursts.KEYS, "floor_W"} - {"name", "label", "unfinished"}
     assert {*properties(plan, "steady", "verdicts", "[]")} >= verdict
-    drive = {each.name: each.type for each in dataclasses.fields(inventory.Drive)}
+    drive = {fact.name: fact.type for fact in dataclasses.fields(inventory.Drive)}
     for of in (properties(schema("drives"), "[]"), properties(schema("plans"), "drive")):
         assert {name: of[name]["type"] for name in drive if name != "simulated"} == {
             name: WORDS[kind] for name, kind in drive.items() if name != "simulated"
@@ -151,14 +151,14 @@ def odd_runs(folder):
 @pytest.mark.slow
 def test_runs_that_lack_something_are_as_it_says_too(tmp_path, capsys):
     for made in odd_runs(tmp_path / "runs"):
-        for each in printed(capsys, "report", made, "--quiet"):
-            checked("report", each)
+        for document in printed(capsys, "report", made, "--quiet"):
+            checked("report", document)
     assert len(printed(capsys, "runs", tmp_path / "runs")) == 5
 
 
 def test_each_has_a_schema_and_each_of_them_its_words():
-    found = {path.name.removesuffix(".schema.json") for path in FOLDER.iterdir()}
-    assert found == NAMES
+    schemas = {path.name.removesuffix(".schema.json") for path in FOLDER.iterdir()}
+    assert schemas == NAMES
     listed = (FOLDER.parent / "README.md").read_text()
     for name in NAMES:
         assert schema(name)["title"].startswith("ssdrig ") and f"json/{name}.schema.json" in listed, name
@@ -168,7 +168,7 @@ GOOD = {"run": "r", "to": "t", "lines": 5, "pending": 0, "rejected": 0, "left_ou
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda d: d.pop("lines"), "$: lines is missing"),
         (lambda d: d.update(lines=5.5), "$.lines: 5.5 is no integer"),
@@ -178,21 +178,21 @@ GOOD = {"run": "r", "to": "t", "lines": 5, "pending": 0, "rejected": 0, "left_ou
         (lambda d: d.update(missing={"power": "3"}), "$.missing.power: '3' is no integer"),
     ],
 )
-def test_what_is_not_as_it_says_is_found(change, said):
+def test_what_is_not_as_it_says_is_found(change, message):
     document = copy.deepcopy(GOOD)
     assert [*wrong(document, schema("push"))] == []
     change(document)
-    assert [*wrong(document, schema("push"))] == [said]
+    assert [*wrong(document, schema("push"))] == [message]
 
 
 def test_a_schema_says_nothing_that_is_not_looked_at():
     for name in NAMES:
         everything = [schema(name)]
         while everything:
-            each = everything.pop()
-            list(wrong(None, each))  # raises for a word that is not looked at
-            everything += each.get("properties", {}).values()
-            everything += [each[word] for word in ("items", "additionalProperties") if isinstance(each.get(word), dict)]
+            part = everything.pop()
+            list(wrong(None, part))  # raises for a word that is not looked at
+            everything += part.get("properties", {}).values()
+            everything += [part[word] for word in ("items", "additionalProperties") if isinstance(part.get(word), dict)]
     with pytest.raises(ValueError):
         [*wrong("x", {"type": "string", "pattern": "y"})]
     assert [*wrong("x", {"type": "string", "enum": ["y"]})] == ["$: 'x' is none of ['y']"]

@@ -137,8 +137,8 @@ def test_somebodys_own_environment_is_kept(ready):
     (ready.root / ".venv/mine").write_text("x")
     done = ready.start("report")
     assert done.returncode == 7 and "did not make the .venv" in done.stderr and (ready.root / ".venv").is_symlink()
-    (kept,) = ready.root.glob(".venv.before-*")
-    assert (kept / "mine").read_text() == "x"
+    (backup,) = ready.root.glob(".venv.before-*")
+    assert (backup / "mine").read_text() == "x"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: gives files to another user")
@@ -229,8 +229,8 @@ def test_set_up_on_a_full_disk_is_one_error_and_the_next_one_works(clone, made):
     done = subprocess.run(words, env=clone.environment(PATH=f"{clone.bin}:{os.environ['PATH']}"), **TEXT)
     if done.returncode == 99 or "unshare failed" in done.stderr:
         pytest.skip("needs root: mounts a small file system")
-    said = [line for line in done.stdout.splitlines() if line.startswith(("code", "left"))]
-    assert said == [f"code {ToolMissing.exit_code}", "left", "code 7"], done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("code", "left"))]
+    assert lines == [f"code {ToolMissing.exit_code}", "left", "code 7"], done.stderr
     assert done.stderr.count("ssdrig: error: expected") == 1
     assert "  found: No space left on device\n  hint:  make room" in done.stderr
 

@@ -74,13 +74,13 @@ def project() -> dict:
 
 def locked() -> dict[str, list[str]]:
     """{name==version: hashes} of requirements.lock."""
-    found: dict[str, list[str]] = {}
+    by_file: dict[str, list[str]] = {}
     for line in (ROOT / "requirements.lock").read_text().splitlines():
         if match := re.match(r"([a-z0-9._-]+==[^ ]+)", line):
-            found[match[1]] = hashes = []
+            by_file[match[1]] = hashes = []
         elif match := re.search(r"--hash=sha256:([0-9a-f]{64})", line):
             hashes.append(match[1])
-    return found
+    return by_file
 
 
 def test_lock_holds_what_the_project_asks_for_with_hashes_and_no_host():

@@ -11,12 +11,12 @@ def lacking() -> list[str]:
     """Modules of host/ssdrig without a test_<module>.py, a view or a room without a test_<folder>.py."""
     tests = {path.stem.removeprefix("test_") for path in ROOT.glob("tests/*/test_*.py")}
     package = ROOT / "host/ssdrig"
-    found = []
+    paths = []
     for path in sorted(package.rglob("*.py")):
         name = path.parent.name if path.stem in ("__init__", "html") else path.stem
         if name not in tests:
-            found.append(path.relative_to(package).as_posix())
-    return found
+            paths.append(path.relative_to(package).as_posix())
+    return paths
 
 
 def test_modules_without_a_test_of_their_name_only_become_fewer():

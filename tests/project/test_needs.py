@@ -208,8 +208,8 @@ def test_serve_refuses_root_before_the_set_up(monkeypatch):
 
 
 def test_what_selfcheck_takes_is_read_from_its_source():
-    found = {name: {*inspect.signature(bench).parameters} for name, (_, bench) in selfcheck.registry().items()}
-    assert selfcheck.takes() == {name: has & {*selfcheck.COUNTS} for name, has in found.items()}
+    parameters = {name: {*inspect.signature(bench).parameters} for name, (_, bench) in selfcheck.registry().items()}
+    assert selfcheck.takes() == {name: has & {*selfcheck.COUNTS} for name, has in parameters.items()}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_apt_reads_back_the_folder_that_it_is_given(tmp_path, name):
     work = Path("/x") / name / "micropython.k3"
     (tmp_path / "apt.conf").write_text(debian._apt_conf(work, ""))
     names = ["Dir::State", "Dir::State::status", "Dir::Cache", "Dir::Etc::sourcelist"]
-    asked = [word for i, each in enumerate(names) for word in (f"V{i}", each)]
+    asked = [word for i, folder in enumerate(names) for word in (f"V{i}", folder)]
     argv = ["apt-config", "-c", str(tmp_path / "apt.conf"), "shell", *asked]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     shown = subprocess.run(["sh", "-c", f'{done.stdout}\nprintf "%s\\0" "$V0" "$V1" "$V2" "$V3"'], capture_output=True)

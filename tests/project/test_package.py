@@ -53,8 +53,8 @@ def installed(wheel, tmp_path_factory) -> dict:
     base = folder / "base"
     base.mkdir()
     for package in ("numpy", "numpy.libs", "serial", "mpremote", "platformdirs"):
-        for found in (Path(entry) / package for entry in sys.path if (Path(entry) / package).is_dir()):
-            (base / package).symlink_to(found)
+        for package_folder in (Path(entry) / package for entry in sys.path if (Path(entry) / package).is_dir()):
+            (base / package).symlink_to(package_folder)
             break
     environment |= {"PYTHONPATH": f"{site}:{base}", "HOME": str(folder), "PATH": "/usr/bin:/bin"}
     return {"env": environment, "program": site / "bin/ssdrig", "cwd": folder, "site": site}
@@ -76,18 +76,18 @@ def test_wheel_records_the_digest_of_each_file(wheel):
         for name, digest, size in rows:
             if name != record:
                 data = archive.read(name)
-                found = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-                assert (digest, size) == (f"sha256={found}", str(len(data)))
+                sha256 = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                assert (digest, size) == (f"sha256={sha256}", str(len(data)))
 
 
 def test_metadata_has_the_base_and_the_extras_of_users(wheel):
     with zipfile.ZipFile(wheel) as archive:
         text = archive.read(next(name for name in archive.namelist() if name.endswith("/METADATA")))
-    found = email.message_from_bytes(text)
-    assert (found["Name"], found["Version"]) == (PROJECT["name"], PROJECT["version"])
+    metadata = email.message_from_bytes(text)
+    assert (metadata["Name"], metadata["Version"]) == (PROJECT["name"], PROJECT["version"])
     extras = set(PROJECT["optional-dependencies"]) - {"test", "uv", "lake-test", "hardware-test"}
-    assert set(found.get_all("Provides-Extra")) == extras >= {"bench", "serve", "completion", "lake"}
-    plain = [line for line in found.get_all("Requires-Dist") if "extra ==" not in line]
+    assert set(metadata.get_all("Provides-Extra")) == extras >= {"bench", "serve", "completion", "lake"}
+    plain = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
     assert plain == PROJECT["dependencies"]
 
 

@@ -45,8 +45,8 @@ DRAWN = """from ssdrig.views.context import Context, figure, panel
 
 def cliff(context: Context) -> str:
     rows = [row for table in context.tables for path in context.paths for row in table.of(path)]
-    found = [row.data.iops.min() / row.data.iops.max() for row in rows if row.data is not None]
-    return panel("Write cliff", "".join(f"<p>falls to {figure(share)}</p>" for share in found))
+    drops = [row.data.iops.min() / row.data.iops.max() for row in rows if row.data is not None]
+    return panel("Write cliff", "".join(f"<p>falls to {figure(share)}</p>" for share in drops))
 
 
 HTML = {"cliff": cliff}
@@ -96,8 +96,8 @@ from ssdrig.meter import meter
 from ssdrig.meter.pico.session import session
 from ssdrig.run import options
 meter.check("constant:x")
-with session("constant:x") as here:
-    reading = here.readings([0], 0.2)[0]
+with session("constant:x") as meter_session:
+    reading = meter_session.readings([0], 0.2)[0]
 print(meter.names(), round(float(reading.power.P.mean()), 3))
 """
 SWITCHED = """
@@ -135,8 +135,8 @@ def opened(rest):
 )
 def test_a_meter_and_a_switch_are_one_file_each(tree, name, text, script, words):
     """The meter is that of the page."""
-    said = (ROOT / "CONTRIBUTING.md").read_text()
-    (tree / "host/ssdrig" / name).write_text(text or re.findall(r"```python\n(.*?)```", said, re.DOTALL)[1])
+    contributing = (ROOT / "CONTRIBUTING.md").read_text()
+    (tree / "host/ssdrig" / name).write_text(text or re.findall(r"```python\n(.*?)```", contributing, re.DOTALL)[1])
     where = {**os.environ, "PYTHONPATH": str(tree / "host")}
     done = subprocess.run([sys.executable, "-c", script], env=where, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

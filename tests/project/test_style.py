@@ -93,14 +93,14 @@ def test_ruff_finds_something_where_there_is(code, rule, tmp_path):
 
 @pytest.mark.slow
 def test_pyrefly_finds_what_is_wrong_with_types(tmp_path):
-    files = {tmp_path / f"bad{i}.py": each for i, each in enumerate(WRONG_TYPES.values())}
+    files = {tmp_path / f"bad{i}.py": case for i, case in enumerate(WRONG_TYPES.values())}
     for path, (code, _) in files.items():
         path.write_text(code + "\n")
     lines = says(*TYPES, "--config", SETTINGS, *map(str, files)).splitlines()
-    found = {
+    errors = {
         match[1]: match[2] for match in (re.search(r"(bad\d+\.py):.*\[([\w-]+)\]$", line) for line in lines) if match
     }
-    assert [found.get(path.name) for path in files] == [kind for _, kind in files.values()]
+    assert [errors.get(path.name) for path in files] == [kind for _, kind in files.values()]
 
 
 def test_no_code_is_left_out_of_the_format():

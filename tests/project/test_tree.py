@@ -51,5 +51,5 @@ def test_the_top_level_is_fixed():
 
 
 def test_no_committed_file_is_large():
-    here = [ROOT / path for path in committed() if (ROOT / path).is_file()]
-    assert [str(path) for path in here if path.stat().st_size > LARGEST_BYTES] == []
+    files = [ROOT / path for path in committed() if (ROOT / path).is_file()]
+    assert [str(path) for path in files if path.stat().st_size > LARGEST_BYTES] == []

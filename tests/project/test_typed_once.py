@@ -53,7 +53,7 @@ def test_makers_are_told_apart_in_one_place():
     """And all that is known of a maker's pages is one module, found by lying there."""
     numbers = {name: {int(n, 16) for n in re.findall(r"\b0x([0-9A-Fa-f]{3,4})\b", s)} for name, s in SOURCES.items()}
     for maker in makers.MAKERS:
-        named = {name for name, found in numbers.items() if found & set(maker.pci_ids)} - {"selfcheck/smart.py"}
+        named = {name for name, ids in numbers.items() if ids & set(maker.pci_ids)} - {"selfcheck/smart.py"}
         assert named == {f"drive/smart/makers/{maker.name}.py"}
     assert len({number for maker in makers.MAKERS for number in maker.pci_ids}) == 10
     uses = places(r"smart\.makers\.\w+ import|smart\.makers import \w")
@@ -137,7 +137,7 @@ def test_a_vendor_page_is_one_file(tmp_path, monkeypatch):
     (tmp_path / "grown/acme.py").write_text(new)
     monkeypatch.syspath_prepend(tmp_path)
     grown = importlib.import_module("grown")
-    assert {each.name for each in grown.MAKERS} - {each.name for each in makers.MAKERS} == {"acme"}
+    assert {maker.name for maker in grown.MAKERS} - {maker.name for maker in makers.MAKERS} == {"acme"}
     maker = grown.maker_of(None, "ACME 1")
     assert maker is grown.maker_of(0xACE, None) and 0xC3 in grown.DECODED and 0xC3 not in makers.DECODED
     assert grown.decode(0xC3, b"123", maker) == 3
@@ -149,7 +149,7 @@ def test_a_cut_profile_is_a_class_of_the_firmware_and_a_row_of_the_host(monkeypa
     assert places(r"""["'](?:crowbar|glitch)["']""", FIRMWARE) == {"cut.py"}
     assert places(r"\b(?:fall|glitch)_us\b") == {"switch/profiles.py"}
     cut = standins.firmware().cut
-    assert {each.name: each.fields for each in cut.PROFILES} == {
+    assert {profile.name: profile.fields for profile in cut.PROFILES} == {
         name: tuple(option.field for option in row.options) for name, row in profiles.PROFILES.items()
     }
 

@@ -43,7 +43,7 @@ def forked(tmp_path, monkeypatch):
 
 
 def test_it_has_the_tests_folder_mask_and_environment_and_not_an_earlier_ones(forked, tmp_path, monkeypatch):
-    here = os.getcwd()
+    folder = os.getcwd()
     with monkeypatch.context() as patch:
         patch.chdir(tmp_path)
         patch.setenv("OF_THE_TEST", "first")
@@ -52,7 +52,7 @@ def test_it_has_the_tests_folder_mask_and_environment_and_not_an_earlier_ones(fo
             assert json.loads(forked(["a"]).stdout.readline()) == [["a"], str(tmp_path), 0o77, "first"]
         finally:
             os.umask(before)
-    assert json.loads(forked(["b"]).stdout.readline()) == [["b"], here, before, None]
+    assert json.loads(forked(["b"]).stdout.readline()) == [["b"], folder, before, None]
 
 
 def test_without_the_process_that_forks_it_has_been_killed(forked, tmp_path):

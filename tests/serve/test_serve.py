@@ -90,8 +90,8 @@ def test_truth_folder_outlives_the_server(serving, tmp_path):
     time.sleep(0.02)  # a millisecond counts once it is over
     asked = server.truth(op="energy", t0_ns=start, t1_ns=end)["energy_J"]
     assert server.end() == 0
-    kept = truth.energy_between(tmp_path / "truth", start, end)
-    assert kept == pytest.approx(asked, rel=1e-3) and kept > 0
+    energy = truth.energy_between(tmp_path / "truth", start, end)
+    assert energy == pytest.approx(asked, rel=1e-3) and energy > 0
     ledger = truth.read_ledger(tmp_path / "truth")
     assert ledger["host_write_bytes"] == 300 * 131072
     whole = truth.energy_between(tmp_path / "truth", ledger["t_ns"] - ledger["model_t_ns"], ledger["t_ns"] - 1_000_000)
@@ -170,7 +170,7 @@ def fed_J(path, start_ns: int, end_ns: int) -> float:
 
 def test_power_cut_without_plp_takes_back_what_was_not_flushed(serving, tmp_path):
     server = serving("--preset", "sata-mlc", "--capacity", "1GiB", "--feed", str(tmp_path / "feed"))
-    kept, lost = b"k" * 65536, b"l" * 4096
+    durable, lost = b"k" * 65536, b"l" * 4096
 
     def drawn() -> bool:
         now = time.monotonic_ns()
@@ -182,7 +182,7 @@ def test_power_cut_without_plp_takes_back_what_was_not_flushed(serving, tmp_path
         if cuts:
             server.admin(op="power_on")
         client = server.client()
-        client.write(0, kept)
+        client.write(0, durable)
         client.flush()
         client.write(0, lost)  # acknowledged from the volatile cache; less than one program, so it waits there
         answer, cuts = server.admin(op="power_cut"), cuts + 1
@@ -198,7 +198,7 @@ def test_power_cut_without_plp_takes_back_what_was_not_flushed(serving, tmp_path
     assert fed_J(tmp_path / "feed", cut + 1_000_000, cut + 390_000_000) == 0
     server.admin(op="power_on")
     with server.client() as client:
-        assert client.read(0, 65536) == kept
+        assert client.read(0, 65536) == durable
     log = server.admin(op="smartctl")["nvme_smart_health_information_log"]
     assert (log["power_cycles"], log["unsafe_shutdowns"]) == (1 + cuts, cuts)
     now = time.monotonic_ns()
@@ -303,7 +303,7 @@ def test_op_limits_the_export(serving):
 
 
 @pytest.mark.parametrize(
-    "words,code,said",
+    "words,code,message",
     [
         (["--preset", "floppy", "--socket", "x"], 2, "sata-tlc"),
         (["--preset", "sata-tlc"], 2, "--socket"),
@@ -316,10 +316,10 @@ def test_op_limits_the_export(serving):
         (["ledger", "--truth", "nowhere"], 8, "ledger.json"),
     ],
 )
-def test_a_refusal_is_clear_and_leaves_nothing(tmp_path, monkeypatch, words, code, said):
+def test_a_refusal_is_clear_and_leaves_nothing(tmp_path, monkeypatch, words, code, message):
     monkeypatch.chdir(tmp_path)
     error = refused(*words)
-    assert error.exit_code == code and said in str(error) and "\n" not in str(error)
+    assert error.exit_code == code and message in str(error) and "\n" not in str(error)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -203,8 +203,8 @@ class NoDevice:
 )
 def test_no_request_ends_the_server(request_):
     for answer in (admin.answer_truth, admin.answer_admin):
-        here, there = socket.socketpair()
-        connection = admin.LineConnection(here, NoDevice(), answer)
+        near_end, there = socket.socketpair()
+        connection = admin.LineConnection(near_end, NoDevice(), answer)
         there.sendall(json.dumps(request_).replace("Infinity", "1e999").encode() + b"\n")
         connection.receive()
         connection.reply(1 << 62)

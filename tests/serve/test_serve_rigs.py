@@ -31,7 +31,7 @@ def with_rig(root, name, hello, *more):
     run = synthetic_run.write(root, [900] * 5 + [300, 500] * 3, name=name, zoom_s=5, logs=False, smart_every_s=3)
     events = [{k: v for k, v in e.items() if k not in ("line", "crc")} for e in journal.events(run)]
     at = events[0]["t_ns"] + 5
-    events[1:1] = [{"t_ns": at, "kind": "rig.hello", "hello": hello}, *({"t_ns": at + 1, **each} for each in more)]
+    events[1:1] = [{"t_ns": at, "kind": "rig.hello", "hello": hello}, *({"t_ns": at + 1, **event} for event in more)]
     synthetic_run.seal(run, events)
     return run
 
@@ -40,8 +40,8 @@ def with_rig(root, name, hello, *more):
 def root(tmp_path):
     lost = {"kind": "rig.lost", "why": "silent for 2 s <b>"}
     line = {"x1_n": 0, "x2_n": 5_000_000_000, "r1_n": 0, "r2_n": 5_001_000_000, "date": "2026-11-01", "meter": "m"}
-    kept = {"board": "one", "V": {**dict.fromkeys(calibration.LINE, 1000), **line}}
-    real = HELLO | {"simulated": False, "rails": [RAIL | {"calibration": kept, "protect": {"A": 3.0, "ms": 5}}]}
+    calibration_ = {"board": "one", "V": {**dict.fromkeys(calibration.LINE, 1000), **line}}
+    real = HELLO | {"simulated": False, "rails": [RAIL | {"calibration": calibration_, "protect": {"A": 3.0, "ms": 5}}]}
     with_rig(tmp_path / "runs", "a", real)
     with_rig(tmp_path / "runs", "b", real, lost)
     with_rig(tmp_path / "runs", "c", {"board": "SIMULATED two", "simulated": True, "rails": "none"})
@@ -63,9 +63,9 @@ def listed(root) -> dict[str, dict]:
 
 
 def test_a_rig_is_what_its_latest_run_and_its_certificate_say(root):
-    found = listed(root)
-    assert set(found) == {"one", "SIMULATED two"}
-    one = found["one"]
+    rigs = listed(root)
+    assert set(rigs) == {"one", "SIMULATED two"}
+    one = rigs["one"]
     assert (one["serial"], one["build"], one["revision"], one["simulated"]) == ("E66<b>", "sata", "B", False)
     (rail,) = one["rails"]
     assert (rail["samples_per_s"], rail["shunt_mOhm"], rail["protect"]) == (4274, 15.0, "3 A, 5 ms")
@@ -74,7 +74,7 @@ def test_a_rig_is_what_its_latest_run_and_its_certificate_say(root):
     runs = {run["run"]: run for run in one["runs"]}
     assert runs["a"]["samples_lost"] == 3 and runs["a"]["closure_percent"] is None and runs["a"]["says"] == []
     assert runs["b"]["says"] == ["rig lost: why silent for 2 s <b>"] and runs["b"]["samples"] is None
-    assert found["SIMULATED two"]["rails"] == [] and "SIMULATED" in found["SIMULATED two"]["why"]
+    assert rigs["SIMULATED two"]["rails"] == [] and "SIMULATED" in rigs["SIMULATED two"]["why"]
 
 
 def test_its_certificate_and_its_latch(root):

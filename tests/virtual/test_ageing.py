@@ -135,8 +135,12 @@ def test_each_page_has_the_level_that_its_place_draws():
     place = [(int(drive.l2p[page]), int(drive.l2p[page]) // drive.preset.block_pages) for page in pages]
     assert [drawn(seed, int(drive.blk[b, ftl.PE]), at, int(stress[b])) for at, b in place] == levels[pages].tolist()
     assert len(set(levels[pages].tolist())) > UNREADABLE - 1
-    found = ageing.levels(drive)
-    assert ageing.truth(drive, found)["slow_pages"] == sum(0 < level < UNREADABLE for level in found.tolist()) > 0
+    page_levels = ageing.levels(drive)
+    assert (
+        ageing.truth(drive, page_levels)["slow_pages"]
+        == sum(0 < level < UNREADABLE for level in page_levels.tolist())
+        > 0
+    )
 
 
 def test_a_unit_takes_its_retries_whatever_the_units_beside_it_are():
@@ -216,18 +220,18 @@ def test_a_page_that_is_lost_fails_and_counts_until_all_of_it_is_written(tmp_pat
     it.drive.drain()
     persistence.save(it, tmp_path / "drive")
     it.close()
-    said = persistence.age(tmp_path / "drive", [(LONG, 30)])
+    summary = persistence.age(tmp_path / "drive", [(LONG, 30)])
     again = kept_device(tmp_path / "drive")
     TruthFolder(str(tmp_path / "truth"), again).close(S)
-    found = admin.answer_truth(again, {"op": "retention"}, 0)[0]
-    bad = found["bad_pages"]
-    assert set(bad) == again.unreadable and len(bad) == said["bad_pages"] > 20 and again.power_cycles == 2
+    retention = admin.answer_truth(again, {"op": "retention"}, 0)[0]
+    bad = retention["bad_pages"]
+    assert set(bad) == again.unreadable and len(bad) == summary["bad_pages"] > 20 and again.power_cycles == 2
     levels = np.frombuffer((tmp_path / "truth" / "retries.bin").read_bytes(), np.uint8)
-    assert np.flatnonzero(levels == UNREADABLE).tolist() == bad and said["slow_pages"] == found["slow_pages"]
+    assert np.flatnonzero(levels == UNREADABLE).tolist() == bad and summary["slow_pages"] == retention["slow_pages"]
     assert [page for page in range(PAGES) if host(again, READ, page)] == bad
     assert host(again, READ, max(0, bad[0] - 3), 4) == 5
     health = again.health()
-    assert health["media_errors"] == len(bad) + 1 and health["soft_ecc_errors"] >= found["slow_pages"]
+    assert health["media_errors"] == len(bad) + 1 and health["soft_ecc_errors"] >= retention["slow_pages"]
     page = bytes.fromhex(admin.answer_admin(again, {"op": "log", "lid": 0xC0}, 0)[0]["hex"])
     assert int.from_bytes(page[56:64], "little") == len(bad) + 1
     assert int.from_bytes(page[64:72], "little") == health["soft_ecc_errors"]
@@ -307,8 +311,8 @@ def test_a_drive_that_lay_on_a_shelf_between_two_servers_has_lost_what_the_truth
     first.truth(op="keep", folder=str(folder))
     assert first.end() == 0
     aged = forked(tmp_path, "age", "--state", str(folder), "--hours", str(LONG), "--celsius", "30")
-    said = json.loads(aged.stdout)
-    assert said["simulated"] and said["pages"] == 2048 and said["equivalent_hours"] == LONG
+    document = json.loads(aged.stdout)
+    assert document["simulated"] and document["pages"] == 2048 and document["equivalent_hours"] == LONG
     again = serving(*words, "--kept", str(folder), "--truth", str(truth), "--nvme-tcp", "127.0.0.1:0")
     bad = json.loads((truth / "retention.json").read_text())["bad_pages"]
     lost = []
@@ -319,7 +323,7 @@ def test_a_drive_that_lay_on_a_shelf_between_two_servers_has_lost_what_the_truth
             except NbdError as error:
                 assert error.errno == 5
                 lost.append(page)
-    assert lost == bad and len(bad) == said["bad_pages"] > 3
+    assert lost == bad and len(bad) == document["bad_pages"] > 3
     with host_of(again, 1) as host:
         refused(0x281, host.io[0].read, bad[0] * 8, 8, retry=True)
         assert number(host.admin.log(0x01), 12, 13) >> 1 == 0x281

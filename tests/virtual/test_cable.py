@@ -84,8 +84,8 @@ def test_the_truth_of_a_long_campaign_keeps_its_latest_crossings(tmp_path):
     board.boots.append(boot := {"power": []})
     for n in range(3 * cable.CROSSINGS):
         board._note_power(boot, n, n % 2 == 1)
-    (told,) = json.loads((tmp_path / "truth").read_text())
-    assert told["power"] == [[n, n % 2 == 1] for n in range(2 * cable.CROSSINGS, 3 * cable.CROSSINGS)]
+    (line,) = json.loads((tmp_path / "truth").read_text())
+    assert line["power"] == [[n, n % 2 == 1] for n in range(2 * cable.CROSSINGS, 3 * cable.CROSSINGS)]
 
 
 # --- the process

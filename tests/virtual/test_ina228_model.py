@@ -142,10 +142,10 @@ def test_conversion_ready_is_only_for_the_latched_mode():
 
 
 def test_a_new_configuration_clears_the_flag_but_shutdown_does_not():
-    for adc, kept in ((0, True), (0x8000, True), (CONTINUOUS_ALL, False), (0x7500, False)):
+    for adc, is_kept in ((0, True), (0x8000, True), (CONTINUOUS_ALL, False), (0x7500, False)):
         c = chip()
         c.write(ADC, adc, SET_ns)
-        assert bool(read(c, DIAG, SET_ns) & 2) == kept
+        assert bool(read(c, DIAG, SET_ns) & 2) == is_kept
 
 
 def test_adc_config_write_drops_the_conversion_under_way():

@@ -82,8 +82,8 @@ def test_the_block_takes_nothing_that_the_hardware_would_not():
     """Each line of the script is one misuse and what is said of it; and the clocks that the SDK makes."""
     done = run_script("spi_strict.py")
     assert done.returncode == 0, done.stdout + done.stderr
-    said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
-    assert said == {
+    answers = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert answers == {
         "10 MHz": "8928571",
         "1 MHz": "992063",
         "a frame": "[0, 84, 73] in 2688 ns",

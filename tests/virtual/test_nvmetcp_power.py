@@ -118,9 +118,9 @@ def test_an_announced_cut_is_safe_until_the_drive_is_used_again(serving):
             server.admin(op="power_cut")
         server.admin(op="power_on")
         with host_of(server) as host:
-            found = counters(host)
+            counted = counters(host)
             host.shut_down()
-        return found
+        return counted
 
     def shut(host, other):
         host.shut_down()
@@ -316,10 +316,10 @@ SANITIZE_LOG = {"opcode": 0x02, "nsid": 0xFFFFFFFF, "cdw10": 0x81 | 127 << 16, "
 @pytest.fixture
 def full(serving, tmp_path):
     """full() starts a drive of which all blocks are written, so many that it takes a second to sanitize."""
-    kept = ("--capacity", "24GiB", "--state", str(tmp_path / "full"))
-    done = forked(tmp_path, "precondition", "--preset", "nvme-tlc", *kept, "--fill", "seq", "--drive-writes", "1")
+    words = ("--capacity", "24GiB", "--state", str(tmp_path / "full"))
+    done = forked(tmp_path, "precondition", "--preset", "nvme-tlc", *words, "--fill", "seq", "--drive-writes", "1")
     assert done.returncode == 0, done.stderr
-    return lambda: start(serving, *kept, preset="nvme-tlc")
+    return lambda: start(serving, *words, preset="nvme-tlc")
 
 
 def sanitize_log(host) -> tuple[int, int]:

@@ -127,14 +127,14 @@ def test_document_with_another_kind_of_value_is_no_drive(tmp_path, name):
     one.keep(str(tmp_path / "drive"))
     one.close()
     path = tmp_path / "drive/device.json"
-    said = json.loads(path.read_bytes())
-    assert persistence.facts(tmp_path / "drive") == said
+    document = json.loads(path.read_bytes())
+    assert persistence.facts(tmp_path / "drive") == document
     least = {"drive_bytes": [0, -1], "host_written_bytes": [-1], "preset": ["odd"]}
     for odd in (None, [], 1.5, True, *least.get(name, ())):
-        path.write_text(json.dumps({**said, name: odd}))
+        path.write_text(json.dumps({**document, name: odd}))
         assert persistence.facts(tmp_path / "drive") is None, odd
-    del said[name]
-    path.write_text(json.dumps(said))
+    del document[name]
+    path.write_text(json.dumps(document))
     assert persistence.facts(tmp_path / "drive") is None
 
 

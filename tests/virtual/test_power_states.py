@@ -38,11 +38,11 @@ def rest(drive, begin: int, end: int) -> None:
 def steps(drive, begin_ms: int, end_ms: int) -> list[tuple[float, float]]:
     """(ms, W): where the power changes to a level that lasts, in model time and without the lag of the feed."""
     watts = drive.history[:end_ms] / 1e6
-    found = [(begin_ms - 4, round(watts[begin_ms], 3))]
+    steps_ = [(begin_ms - 4, round(watts[begin_ms], 3))]
     for ms in range(begin_ms, end_ms - 1):
-        if abs(watts[ms] - watts[ms + 1]) < 1e-3 and abs(watts[ms] - found[-1][1]) > 2e-3:
-            found.append((ms - 4, round(watts[ms], 3)))
-    return found
+        if abs(watts[ms] - watts[ms + 1]) < 1e-3 and abs(watts[ms] - steps_[-1][1]) > 2e-3:
+            steps_.append((ms - 4, round(watts[ms], 3)))
+    return steps_
 
 
 def test_a_drive_falls_asleep_as_its_table_says_and_the_first_command_pays(drive):

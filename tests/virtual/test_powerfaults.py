@@ -57,10 +57,10 @@ def test_what_is_wrong_is_said_in_one_error(given, seen):
         powerfaults.settings(given)
 
 
-def wrong(found, changes, flush_ns=NONE, base=OLD, blanks=(), keeps_all=False, unknown=(), seen_ns=0, block_bytes=4096):
-    changes = [Change(*each) for each in changes]
+def wrong(seen, changes, flush_ns=NONE, base=OLD, blanks=(), keeps_all=False, unknown=(), seen_ns=0, block_bytes=4096):
+    changes = [Change(*change) for change in changes]
     how = flush_ns, keeps_all, seen_ns, block_bytes
-    return observable.illegal(found, base, set(unknown), changes, list(blanks), *how)
+    return observable.illegal(seen, base, set(unknown), changes, list(blanks), *how)
 
 
 WRITE = (10, 20, False, False, OLD, NEW)
@@ -70,7 +70,7 @@ TRIM = (10, 20, False, True, OLD, ZEROS)
 
 
 @pytest.mark.parametrize(
-    "found, changes, how, expected",
+    "seen, changes, how, expected",
     [
         (OLD, [], {}, []),
         (NEW, [], {}, [0]),
@@ -96,8 +96,8 @@ TRIM = (10, 20, False, True, OLD, ZEROS)
         (ZEROS, [FUA, (30, 40, False, True, NEW, ZEROS)], {}, []),
     ],
 )
-def test_what_no_drive_that_keeps_its_promise_shows(found, changes, how, expected):
-    assert wrong(found, changes, **how) == expected
+def test_what_no_drive_that_keeps_its_promise_shows(seen, changes, how, expected):
+    assert wrong(seen, changes, **how) == expected
 
 
 def test_each_block_of_a_page_is_judged_by_itself():

@@ -55,12 +55,12 @@ def test_the_charge_is_part_of_the_power_that_the_meter_sees(it):
 
 
 def test_log_c0h_says_how_they_are(it):
-    host, said = Host(it), lambda at, n: int.from_bytes(smartlog.log_c0h(it.health())[at : at + n], "little")
+    host, field = Host(it), lambda at, n: int.from_bytes(smartlog.log_c0h(it.health())[at : at + n], "little")
     cycle(it, host)
-    assert (said(128, 2), said(112, 4)) == (100, 0) and it.unsafe_shutdowns == 1
+    assert (field(128, 2), field(112, 4)) == (100, 0) and it.unsafe_shutdowns == 1
     it.reserve.health = 0.001
     cycle(it, host)
-    assert (said(128, 2), said(112, 4)) == (0, 1) and it.unsafe_shutdowns == 2
+    assert (field(128, 2), field(112, 4)) == (0, 1) and it.unsafe_shutdowns == 2
     assert it.reserve.lost_pages and it.last_cut["pages_lost"] == len(it.reserve.lost_pages)
 
 
