@@ -12,9 +12,10 @@ import pytest
 from ssdrig.plan import grammar
 from ssdrig.reading import table
 from ssdrig.virtual.device import truth
+from ssdrig.virtual.flash import presets
 
 ENV = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "host")}
-CAPACITY = {"sata-tlc": "256MiB"}  # the least with enough spare blocks
+CAPACITY = {"sata-tlc": "256MiB", "nvme-tlc": "512MiB"}  # the least with enough spare blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 
@@ -29,11 +30,11 @@ def carried_out(tmp_path, plan, preset, *more):
 
 
 def of_ledger(run, path):
-    """For each point of a load its figures over all of it, and what the drive did in the same seconds: writes a second,
-    mean power, write amplification (None: it was not written)."""
+    """For each point of a load that was run its figures over all of it, and what the drive did in the same seconds:
+    writes a second, mean power, write amplification (None: it was not written)."""
     points = []
     for row in table.load(run).rows:
-        if row.act.path != path:
+        if row.act.path != path or row.state != "done":
             continue
         window = row.windows["all"]
         edges = [row.t0_ns + round(window[key] * row.k * 1e9) for key in ("t0_s", "t1_s")]
@@ -74,6 +75,21 @@ def test_working_set_has_reads_and_writes_of_each_part(tmp_path):
         agree(window, did, writes=False)
     for _, window, did in writes:
         agree(window, did)
+
+
+def test_power_limits_bound_the_power_of_each_operational_state(tmp_path):
+    run = carried_out(tmp_path, "power-limits", "nvme-tlc")
+    states = presets.PRESETS["nvme-tlc"].power_states
+    for path in ("states/write", "states/read"):
+        points = of_ledger(run, path)
+        assert [point["power_state"] for point, _, _ in points] == [0, 1, 2]
+        for point, window, did in points:
+            agree(window, did, writes=path == "states/write")
+            if state := point["power_state"]:
+                assert did["W"] <= states[state - 1].max_mW / 1000
+    assert not states[2].operational
+    left_out = [(row.act.path, row.act.point["power_state"]) for row in table.load(run).rows if row.state == "not run"]
+    assert left_out == [("states/write", 3), ("states/read", 3)]
 
 
 def test_a_load_that_ends_by_its_amount_before_a_purge_has_its_amplification(tmp_path):
