@@ -115,6 +115,24 @@ def test_a_setting_that_there_is_not(tree):
         conditions.change("aspm", "performance", "sda", tree)
 
 
+def test_link_power_is_set_at_the_drives_own_port(tmp_path):
+    tree = DiskTree(tmp_path)
+    names = [tree.sata(), tree.sata("sdb", serial="OTHER01", port=2), tree.sas("sdc"), tree.nvme(0)]
+    ports = [f"sys/devices/pci0000:00/0000:00:17.0/ata{n}/host{n}" for n in (1, 2)]
+    files = [f"{port}/scsi_host/host{n}/link_power_management_policy" for n, port in enumerate(ports, 1)]
+    for n, file in enumerate(files, 1):
+        tree.write(file, "med_power_with_dipm\n")
+        tree.link(f"sys/class/scsi_host/host{n}", f"{ports[n - 1]}/scsi_host/host{n}")
+    assert [conditions.can_set("alpm", name, tmp_path) for name in names] == [True, True, False, False]
+    before = conditions.setting("alpm", "sdb", tmp_path)
+    conditions.change("alpm", "min_power", "sdb", tmp_path)
+    assert [(tmp_path / file).read_text().strip() for file in files] == ["med_power_with_dipm", "min_power"]
+    recorded = [conditions.read(name, tmp_path)["found"].get("alpm") for name in (*names, None)]
+    assert recorded == ["med_power_with_dipm", "min_power", None, None, None]
+    conditions.put_back("alpm", before, "sdb", tmp_path)
+    assert [(tmp_path / file).read_text().strip() for file in files] == ["med_power_with_dipm"] * 2
+
+
 # What nvme-cli 2.3 prints; a drive without a volatile write cache aborts the command with Invalid Field in Command.
 FEATURE_06H = """
 case $1 in

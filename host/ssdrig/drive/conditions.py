@@ -38,7 +38,7 @@ MOVES = (
 )
 SECTOR_BYTES = 512  # of /sys/block/X/stat, whatever the disk's own
 GOVERNORS = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
-ALPM = "/sys/class/scsi_host/host*/link_power_management_policy"
+ALPM = "/sys/block/{name}/device/../../scsi_host/host*/link_power_management_policy"  # of the drive's port alone
 # the kernel's file that `set` writes; "{name}" and "{controller}" are the drive's. A key without a file is a feature of
 # an NVMe controller (features.SETTINGS)
 FILES = {
@@ -60,8 +60,8 @@ def read(
     the link is its controller's, and the controller's features come with it (features.read): None, and why, where it
     does not report one."""
     settings: dict = {key: sysfs.text(sysfs.within(root, path)) for key, path in HOST.items()}
-    for key, pattern in (("governor", GOVERNORS), ("alpm", ALPM)):
-        settings[key] = " ".join(sorted({chosen(sysfs.text(path)) for path in _paths(pattern, None, root)}))
+    for key in ("governor", "alpm"):
+        settings[key] = " ".join(sorted({chosen(sysfs.text(path)) for path in _paths(FILES[key], name, root)}))
     folder = sysfs.within(root, VULNERABILITIES)
     settings |= {f"vulnerability.{key}": sysfs.text(folder, key) for key in sorted(sysfs.listing(folder))}
     settings["load_average"] = sysfs.text(sysfs.within(root, "/proc/loadavg")).split(" ")[0]

@@ -42,7 +42,7 @@ WHY_NOT = {
     "zoned": "the drive has no zones (queue/zoned)",
     "hmb": "the kernel shows no host memory buffer of the drive (/sys/class/nvme/nvmeN/hmb, Linux 5.15)",
     "aspm": "the kernel has no PCIe ASPM policy to set (/sys/module/pcie_aspm/parameters/policy)",
-    "alpm": "no SATA link power management to set (/sys/class/scsi_host/hostN/link_power_management_policy)",
+    "alpm": "the drive's port has no SATA link power management (scsi_host/hostN/link_power_management_policy)",
     "apst": "the drive has no autonomous power states (feature 0Ch)",
     "power-states": "the drive has no power states (feature 02h)",
     "write-cache": "the drive has no write cache that can be switched",
