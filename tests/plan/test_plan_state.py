@@ -143,6 +143,14 @@ def test_what_a_number_of_ios_ends_writes_the_same_on_any_machine():
     assert cost.of(slow, drive).written_bytes == pytest.approx((0.65 * 60 * 300 * 4096, 0.65e9), rel=0.01)
 
 
+def test_an_earlier_campaign_narrows_the_bytes_too():
+    (act,) = shipped("powerloss", "quick")
+    of_class, again = cost.of(act, DRIVE), cost.of(act, DRIVE, {"cuts": (400.0, 100e9)})
+    assert of_class.written_bytes[0] < 100e9 < of_class.written_bytes[1]
+    assert again.written_bytes == pytest.approx((90e9, 110e9)) and again.time_s == pytest.approx((400 / 1.1, 440))
+    assert again.most_bytes == of_class.most_bytes == of_class.written_bytes[1]
+
+
 def test_an_earlier_run_is_known_by_the_mean_of_its_rounds():
     events, t_ns = [], 0
     for seconds, size in ((2, 100), (4, 400)):

@@ -182,10 +182,12 @@ def _of_cuts(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> C
         act.range_bytes / (k * fast_Bps) + sessions * each_s[0] + made_s[1],
         act.range_bytes / (k * slow_Bps) + sessions * each_s[1] + made_s[0],
     )
+    most = written[1]
     if known:
         spread = HOST_TIMES if drive["interface"] == speeds.VIRTUAL else 1 + SPREAD
         time_s = (known[0] / spread, known[0] * spread)
-    return Cost(time_s, written, written[1])
+        written = (min((1 - SPREAD) * known[1], most), min((1 + SPREAD) * known[1], most))
+    return Cost(time_s, written, most)
 
 
 def _of_retention(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> Cost:
