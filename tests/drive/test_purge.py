@@ -57,7 +57,7 @@ def test_methods_best_first_with_reasons(machine, tmp_path):
 def test_a_drive_of_zones_is_erased_by_its_own_commands_and_its_zones_are_empty_after(machine, tmp_path, monkeypatch):
     drive, _ = machine(data=False, sanicap=2)
     drive, asked = replace(drive, zoned="host-managed"), []
-    monkeypatch.setattr(purge.zones, "reset", asked.append)
+    monkeypatch.setattr(purge.zones, "reset", lambda node, *_: asked.append(node))
     monkeypatch.setattr(purge.block, "write", lambda *_: pytest.fail("a pattern was written"))
     why = {m.name: m.why_not for m in purge.methods(drive, tmp_path)}
     assert why["discard"] == why["zero"] == "not on a drive of zones"
@@ -65,6 +65,16 @@ def test_a_drive_of_zones_is_erased_by_its_own_commands_and_its_zones_are_empty_
     assert result["method"] == "format-secure" and asked == [drive.node] and result["effect"]["pattern_bytes"] == 0
     with pytest.raises(DriveError):
         the_purge(drive, "zero", root=tmp_path)
+
+
+def test_a_drive_of_zones_without_an_erase_of_its_own_is_purged_by_their_reset(machine, tmp_path, monkeypatch):
+    drive, state = machine(oacs=0)
+    assert {m.name: m.why_not for m in purge.methods(drive, tmp_path)}["zone-reset"] == "not a drive of zones"
+    drive = replace(drive, zoned="host-managed")
+    monkeypatch.setattr(purge.zones, "reset", lambda node, *_: open(node, "r+b").write(bytes(SIZE)))
+    result = the_purge(drive, root=tmp_path)
+    assert result["ok"] and (result["method"], result["argv"][2]) == ("zone-reset", "BLKRESETZONE")
+    assert (result["effect"]["zeros"], result["effect"]["kept"], commands(state)) == (66, 0, [])
 
 
 def test_what_cannot_be_used_is_refused_with_its_reason(machine, tmp_path, monkeypatch):
@@ -132,6 +142,8 @@ ZERO, ONES, OLD, NEW = bytes(4096), b"\xff" * 4096, b"old!" * 1024, b"new!" * 10
         ("discard", [OLD], [NEW], None, False),
         ("discard", [OLD], [ZERO], None, True),
         ("discard", [OLD], [ONES], "ones", True),
+        ("zone-reset", [OLD], [OLD], None, False),
+        ("zone-reset", [OLD], [ZERO], "zeros", True),
         ("sanitize-block", [None, None], [ZERO, ONES], None, True),
         ("sanitize-block", [None], [NEW], None, False),
     ],
@@ -147,6 +159,7 @@ def test_judge(method, before, after, promise, ok):
         ("format", [OLD, OLD], [OLD, ZERO], None, "did not purge"),
         ("sanitize-crypto", [OLD], [OLD], None, "did not purge"),
         ("discard", [OLD], [OLD], "zeros", "did not purge"),
+        ("zone-reset", [OLD], [OLD], "zeros", "did not purge"),
         ("discard", [OLD], [NEW], "zeros", "as promised"),
         ("zero", [OLD], [ONES], None, "zeros"),
         ("format", [OLD], [None], None, "readable"),

@@ -30,12 +30,14 @@ METHODS = {
     "ata-secure-erase": "ATA security erase under a temporary password, which is taken away again",
     "ata-enhanced-erase": "ATA enhanced security erase: also reallocated blocks, maker's pattern; temporary password",
     "discard": "TRIM / deallocate of every block: old data may come back unless the drive promises zeros",
+    "zone-reset": "reset of every zone: old data may come back unless the drive promises zeros",
     "sanitize-overwrite": "NVMe sanitize by one overwrite: hours, and wears the drive by its capacity",
     "zero": "zeroes written over every block: wears the drive by its capacity unless it has a command for it",
 }
 ONLY_IF_ASKED = ("sanitize-overwrite", "zero")  # they wear the drive or leave it full
 OTHER_INTERFACE = "not a command of this drive's interface"
 CRYPTO = ("format-crypto", "sanitize-crypto")
+DEALLOCATE = ("discard", "zone-reset")  # what blocks read as afterwards is the drive's promise, or unknown
 FEWEST_PROVING = 4  # samples with data, fewer than which the pattern is written
 PATTERN_BLOCKS = 8
 INTERRUPTED = {
@@ -79,11 +81,10 @@ def methods(drive: Drive, root: str | Path = "/") -> list[Method]:
         ),
         None,
     )
-    offered["zero"] = (None, None)
-    if (
-        drive.has_zones
-    ):  # one takes no write elsewhere than at its pointer, the other leaves the pointers where they are
+    offered["zero"], offered["zone-reset"] = (None, None), ("not a drive of zones", None)
+    if drive.has_zones:  # it takes no write elsewhere than at a pointer, and a discard leaves the pointers as they are
         offered["discard"] = offered["zero"] = ("not on a drive of zones", None)
+        offered["zone-reset"] = (None, None)
     other = f"{OTHER_INTERFACE} ({drive.interface})"
     out = [
         Method(name, does, offered.get(name, (other,))[0] is None, *offered.get(name, (other, None)))
@@ -205,8 +206,8 @@ def _purge(
 def judge(method: str, before: list[bytes | None], after: list[bytes | None], promise: str | None) -> dict:
     """What the samples show. Pure. promise: "zeros" or "ones" if the drive promises that for deallocated blocks.
 
-    Raises DriveError if a block still holds its old data (allowed after a discard without a promise), does not hold the
-    promised content, or cannot be read."""
+    Raises DriveError if a block still holds its old data (allowed after a discard or a reset of zones without a
+    promise), does not hold the promised content, or cannot be read."""
     kinds = [_kind(content) for content in after]
     proving = [i for i, content in enumerate(before) if _kind(content) == "other"]
     unchanged = [i for i in proving if after[i] == before[i]]
@@ -222,17 +223,17 @@ def judge(method: str, before: list[bytes | None], after: list[bytes | None], pr
             f"{kinds.count('unreadable')} are not; {what}",
             "see dmesg; do not test this drive",
         )
-    if unchanged and (method != "discard" or promise):
+    if unchanged and (method not in DEALLOCATE or promise):
         raise DriveError(
             "blocks that no longer hold their old data", f"{method} did not purge; {what}", "choose another method"
         )
-    must_be = "zeros" if method == "zero" else promise if method == "discard" else None
+    must_be = "zeros" if method == "zero" else promise if method in DEALLOCATE else None
     if must_be and counts[must_be] != len(after):
         raise DriveError(
             f"blocks that read {must_be}, as promised", f"{method} did not; {what}", "choose another method"
         )
-    if unchanged or (method == "discard" and counts["other"]):
-        words = f"not verified: this drive may return old data after TRIM (it promises nothing: DLFEAT, RZAT); {what}"
+    if unchanged or (method in DEALLOCATE and counts["other"]):
+        words = f"not verified: this drive may return old data afterwards (it promises nothing: DLFEAT, RZAT); {what}"
     elif not proving and counts["other"] and method not in CRYPTO:
         words = f"not verified: the previous content is unknown; {what}"
     elif not proving and method in CRYPTO:
@@ -314,6 +315,9 @@ def _erase(held: Way, controller: str, method: Method, progress: Progress) -> tu
     if name in ata_security.SWITCH:
         return ata_security.erase(held, name, tick), erasing.version("hdparm")
     path = held.path
+    if name == "zone-reset":
+        zones.reset(path, lambda _: tick(time.monotonic() - begun))
+        return ["ioctl", path, "BLKRESETZONE"], f"Linux {os.uname().release} ioctl"
     (block.discard if name == "discard" else block.zero)(path, bytes_done)
     block.flush(path)
     request = "BLKDISCARD" if name == "discard" else "BLKZEROOUT"
