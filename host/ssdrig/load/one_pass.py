@@ -5,8 +5,11 @@ Source of the distribution: P. Desnoyers, "Analytic models of SSD write performa
 (2012): blocks that are collected in the order in which they were written live for T host writes per page, alpha =
 T / (1 - exp(-T)), and a block of age x T holds exp(-x T) of its pages. The order of the writes is ours: raw NAND is
 written once, region by region, the oldest region first. Each page has its last write in one region; what else a region
-holds are pages that later regions write again. Drives whose collector chooses blocks by other rules differ from it; the
-steady state is still to be shown by a rule.
+holds are pages that later regions write again. A greedy collector comes to the same distribution where blocks are
+large; one that keeps many blocks free has less spare area than its raw NAND shows. The steady state is still to be
+shown by a rule.
+
+No pass can be shorter: as long as a purged drive has free blocks, it collects nothing.
 """
 
 from collections.abc import Iterator
