@@ -64,6 +64,7 @@ report/verdict: conditions
 report/words: unit
 views/average_power/formula: _power_W, average
 views/cuts/sentences: exposed, smart
+views/episodes/figures: _bursts, _mean, _of_smart
 views/life/figures: _energy_J_per_GB, _rated, life
 views/power_states/figures: _stay, _visit, _watts, entry_ns
 views/recorded/html: foreign_lines, lines_of, of
@@ -84,6 +85,7 @@ reading/wear_run: amplification
 reading/window_figures: _mean, _uncertainty_percent
 report/cards: spread
 report/verdict: _alone, _field, _pair, _spread
+views/episodes/figures: bursts, figures_of
 views/thermal/figures: _model, fit
 views/wakes/html: above_mJ
 """
@@ -96,6 +98,7 @@ report/page: html_page
 report/plates: _iso, heat, histogram, seconds, slower
 report/shown_parts: _labels
 views/cuts/html: __call__, _load, _window, ages, all_cuts
+views/episodes/figures: _curve
 views/histogram/html: _over_time, _slower
 views/points/html: _cell, bars
 views/svg: all, short, ticks

@@ -103,3 +103,16 @@ def test_a_load_that_ends_by_its_amount_before_a_purge_has_its_amplification(tmp
         ((_, window, did),) = of_ledger(run, path)
         agree(window, did)
         assert window["wa"] is not None, window["wa_why"]
+
+
+def test_a_wake_costs_what_the_ledger_has(tmp_path):
+    """Between the second and the last read the drive falls asleep after each: its energy above that of its sleep."""
+    run = carried_out(tmp_path, "idle-wake", "sata-tlc", "--set", 'pauses=["4 s"]', "--set", "longest=26 s")
+    (row,) = [row for row in table.load(run).rows if row.act.path == "wake"]
+    (of,) = row.episodes
+    begin_s, asleep_s, reads = 3.0, 0.8, 5  # of six reads, the first at 0 s
+    edges = [row.t0_ns + round(t_s * row.k * 1e9) for t_s in (begin_s, begin_s + asleep_s, begin_s + 4 * reads)]
+    level_W = truth.energy_between(str(run / "truth"), *edges[:2]) / asleep_s
+    truth_J = truth.energy_between(str(run / "truth"), edges[0], edges[2]) / reads - 4 * level_W
+    assert of["laid"] >= reads and abs(of["level_W"] - level_W) < 0.02 * level_W
+    assert truth_J > 0.1 and abs(of["energy_J"] - truth_J) < of["energy_error_J"] < 0.03 * truth_J

@@ -108,7 +108,8 @@ def of(table: Table) -> Course:
     if row is None or row.data is None:
         nothing = replace(table.data, header=_header(table, None), notes=[])
         return Course(nothing, figures_of(table, None, nothing), table)
-    data = replace(row.data, header=_header(table, row), state=table.data.state, why=table.data.why)
+    of_run = {"header": _header(table, row), "state": table.data.state, "why": table.data.why}
+    data = replace(row.data, **of_run, episodes=row.episodes)
     _on_axis(data, table.data)
     figures = figures_of(table, row, data)
     latency.place(data, figures)

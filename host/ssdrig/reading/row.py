@@ -51,7 +51,7 @@ class Row:
     dilation. `data`: its seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of
     fiotext.plat_ns (host time), I/Os; `lat_of`: the same of its reads and of its writes. `kernel`: the kernel's own
     counts of an act with I/O (witness.KEYS). `part`: of a run that was resumed, the one that carried the act out.
-    `t0_ns`: t0_s, CLOCK_MONOTONIC of that part."""
+    `t0_ns`: t0_s, CLOCK_MONOTONIC of that part. `episodes`: what the view of that name reports of each kind."""
 
     act: Act
     round: int | None
@@ -68,6 +68,7 @@ class Row:
     lat: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     lat_of: dict[str, np.ndarray] = field(default_factory=dict)
     kernel: dict | None = None
+    episodes: list[dict] = field(default_factory=list)
     part: int | None = None
     t0_ns: int | None = None
 

@@ -117,6 +117,7 @@ class RunData:
     fine_max_W: np.ndarray = field(default_factory=_no_values)
     moments: list[tuple[str, np.ndarray, np.ndarray]] = field(default_factory=list)
     watts_hist: dict[str, np.ndarray] = field(default_factory=dict)
+    episodes: list[dict] = field(default_factory=list)  # of the load's row (views/episodes/figures.py)
     after_J: float | None = None  # from the end of the load to the begin of the idle step, and how long that is
     after_s: float | None = None
     # of whole steps, from the samples

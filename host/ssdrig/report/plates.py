@@ -15,6 +15,8 @@ from ssdrig.base.words import as_cell
 from ssdrig.load.fiotext import BINS, plat_upper_ns
 from ssdrig.reading import below_second, latency
 from ssdrig.views import trust_strip
+from ssdrig.views.context import plus_minus
+from ssdrig.views.episodes import html as episodes_html
 from ssdrig.views.svg import Plot, extent, thinned_series
 from ssdrig.views.terms import number
 
@@ -328,6 +330,26 @@ def _free(taken: list, y_px: float, from_px: float, to_px: float) -> bool:
     return True
 
 
+def episodes(kind: str, runs: Sequence, names: Sequence, looks, review: int) -> Plate | None:
+    """The episodes of one kind laid on each other, a line for each run that knows the energy of one; of a single run,
+    and of the reviewed one, without it too."""
+    shown = [(i, of) for i, data in enumerate(runs) for of in data.episodes if of["of"] == kind and of["laid"]]
+    shown = [(i, of) for i, of in shown if of["energy_J"] is not None or len(runs) == 1]
+    ordered = sorted(shown, key=lambda one: one[0] == review)
+    shown_looks = with_review(looks, review)
+    title = episodes_html.TITLES[kind]
+    plot = episodes_html.drawn(title, [(of, shown_looks[i], f"of-run r{i}") for i, of in ordered])
+    if plot is None:
+        return None
+    lines = []
+    for i, of in shown:
+        energy, name = episodes_html.energy_mJ(of), f"{names[i][2]}: " if len(runs) > 1 else ""
+        joules = f"{plus_minus(energy, 'mJ')} above the level" if energy.value is not None else of["why"]
+        lines.append(f"{name}{of['laid']} of {of['count']} averaged; energy of one: {joules}.")
+    about = " ".join([episodes_html.SOFT, *lines])
+    return Plate(f"episodes-{kind}", None, f"{title}: average of all", about, plot.text(False), plot.csv())
+
+
 PARTS = (  # key of energy_parts.Parts, words, how it is filled
     ("floor_J", "idle floor: idle power × time", "fill-opacity:.3"),
     ("work_J", "load above it", "fill-opacity:.65"),
@@ -399,6 +421,7 @@ def every(runs: Sequence, shown: Sequence, names: Sequence, looks: Sequence[dict
             out.append(histogram(runs, view.name, view, i, *of[1:]))
         out.append(scatter(runs, view, i, *of[1:]))
         out += [frontier(one, view, i, *of[1:]) for one in FRONTIERS]
+    out += [episodes(kind, *of) for kind in episodes_html.TITLES]
     return [plate for plate in out if plate]
 
 

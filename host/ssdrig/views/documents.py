@@ -22,6 +22,7 @@ def of_row(row: Row) -> dict:
         "windows": row.windows,
         "found": {key: value for key, value in row.result.items() if key not in FRAME} or None,
         "kernel": row.kernel,
+        "episodes": row.episodes,
         "notes": row.notes,
     }
 

@@ -1,0 +1,304 @@
+"""Episodes of a step laid on each other: the view `episodes`.
+
+An episode is a short event that draws power: a SMART reading, whose times the journal has; an I/O after a pause, which
+may wake the drive; a burst above the load's own power, such as a garbage collection, found in the samples. The episodes
+of one kind are cut out in cells of equal length that begin where the episode begins, and laid on each other.
+
+    energy of one = integral of its power - (level before it + level after it) / 2 x its time
+
+Its error (k = 2) has the scatter of the episodes among each other (Student's t), half the step from the level before to
+the level after, and the uncertainty of the meter. Cells that belong to another episode, or in which a rail is not
+known, do not count. Fewer than FEWEST episodes, or an energy within its error, give null."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ssdrig.base.uncertain import t95
+from ssdrig.meter import rails, reduced
+from ssdrig.meter.reduced import Asked, Reduced
+from ssdrig.plan.shows import listed
+from ssdrig.reading.power import end_ns
+from ssdrig.reading.row import WHOLE, Row
+from ssdrig.reading.rundata import SECOND_NS, RunData
+
+SMART, IO, BURST = "smart", "io", "burst"
+FEWEST = 3
+MOST_LAID = 100  # of one kind, evenly chosen
+MOST_POINTS = 60  # of a curve
+STEPS_ms = (1, 2, 5, 10)  # of the cells in which bursts are looked for, of drive time
+MOST_CELLS = 12_000  # at most: the end of a long load
+ABOVE = 1.2  # of the usual cell: a burst draws more
+BEYOND = 6.0  # deviations of the highest samples of a cell: noise does not reach it
+OF_LOAD, OF_REST = 0.5, 0.2  # quantile that is the usual cell: of a load, and of a drive that mostly rests
+MOST_BUSY = {OF_LOAD: 0.5, OF_REST: 0.9}  # of the cells in bursts: above that too little is between them
+JOINED = 2  # cells below the threshold that do not end a burst
+LEVEL_CELLS = (4, 40)  # before and after an episode, at least and at most
+READING_CELLS = 30  # of a SMART reading
+TAIL_s = 0.05  # after a SMART reading, at least
+LONGER = 3.0  # than the median: such a reading was disturbed
+CLOCK_SHARE = 0.25  # of the time of a reading: times that are less well known blur it
+
+
+class Cut(NamedTuple):
+    """Episodes in cells: `watts` float64 (n, cells), not-a-number where a cell does not count; the episode itself is
+    from cell `first` to before cell `last` (n,); the begin is at the edge of cell `zero`. `seen`: how many there are;
+    n are laid on each other."""
+
+    watts: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    zero: int
+    cell_s: float
+    seen: int
+
+
+def figures_of(kind: str, cut: Cut, percent: float | None) -> dict:
+    """The report of the episodes of one kind (schemas/json). `percent`: expanded uncertainty of the power."""
+    column = np.arange(cut.watts.shape[1])
+    first, last = cut.first[:, None], cut.last[:, None]
+    of_it = (column >= first) & (column < last)
+    before, after = _mean(cut.watts, column < first - 1), _mean(cut.watts, column > last)
+    lasts_s = (cut.last - cut.first) * cut.cell_s
+    joules = np.where(of_it, cut.watts, 0.0).sum(axis=1) * cut.cell_s  # not-a-number where one of its cells is
+    level = (before + after) / 2
+    each_J = joules - level * lasts_s
+    known = np.isfinite(each_J)
+    n = int(known.sum())
+    out: dict[str, Any] = {"of": kind, "count": cut.seen, "laid": n}
+    out |= dict.fromkeys(("level_W", "lasts_s", "energy_J", "energy_error_J", "begins_s", "step_s"))
+    out |= {"mean_W": [], "sd_W": [], "why": None}
+    if not n:
+        return out | {"why": "no samples of it with its level before and after" if cut.seen else "none was seen"}
+    out |= {"level_W": float(level[known].mean()), "lasts_s": float(lasts_s[known].mean())}
+    out |= _curve(cut, cut.watts[known])
+    if n < FEWEST:
+        return out | {"why": f"{n} of them; an energy and its error need {FEWEST}"}
+    energy_J = float(each_J[known].mean())
+    scatter_J = t95(n - 1) * float(each_J[known].std(ddof=1)) / math.sqrt(n)
+    step_J = abs(float((after - before)[known].mean())) / 2 * out["lasts_s"]
+    if percent is None:
+        return out | {"why": "the uncertainty of the power is not known"}
+    error_J = math.hypot(scatter_J, step_J, percent / 100 * abs(energy_J))
+    if energy_J <= error_J:
+        return out | {"why": f"{1e3 * energy_J:.3g} ± {1e3 * error_J:.2g} mJ: within its uncertainty"}
+    return out | {"energy_J": energy_J, "energy_error_J": error_J}
+
+
+def _mean(watts: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Mean of the known cells of each row; not-a-number of fewer than two."""
+    good = where & np.isfinite(watts)
+    count = good.sum(axis=1)
+    return np.where(count > 1, np.where(good, watts, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
+
+
+def _curve(cut: Cut, watts: np.ndarray) -> dict:
+    """Mean and standard deviation of the episodes in at most MOST_POINTS steps; None where fewer than two are known."""
+    size = -(-watts.shape[1] // MOST_POINTS)
+    skipped = cut.zero % size  # so that a step begins where the episodes begin
+    wide = (watts.shape[1] - skipped) // size * size
+    steps = watts[:, skipped : skipped + wide].reshape(len(watts), -1, size).mean(axis=2)
+    good = np.isfinite(steps)
+    count = good.sum(axis=0)
+    mean = np.where(good, steps, 0.0).sum(axis=0) / np.maximum(count, 1)
+    sd = np.sqrt(np.where(good, (steps - mean) ** 2, 0.0).sum(axis=0) / np.maximum(count - 1, 1))
+    return {
+        "begins_s": (skipped - cut.zero) * cut.cell_s,
+        "step_s": size * cut.cell_s,
+        "mean_W": [round(float(v), 5) if c else None for v, c in zip(mean, count, strict=True)],
+        "sd_W": [round(float(v), 5) if c > 1 else None for v, c in zip(sd, count, strict=True)],
+    }
+
+
+# ---- bursts, found in the cells of a step
+
+
+def bursts(
+    mean_W: np.ndarray, highest_W: np.ndarray, cell_s: float, apart: np.ndarray, usual_at: float = OF_LOAD
+) -> Cut | str:
+    """The bursts of a step, or why none can be laid. mean_W, highest_W: of each cell (n,), not-a-number where not
+    known; apart: cells (n,) that belong to something else; usual_at: OF_LOAD or OF_REST."""
+    known = np.isfinite(mean_W) & np.isfinite(highest_W) & ~apart
+    if known.sum() < FEWEST:
+        return rails.NO_POWER
+    middle, usual = (float(np.quantile(of[known], usual_at)) for of in (mean_W, highest_W))
+    # the level of a load wanders, and counts as noise; that of a rest has two values, asleep and awake
+    off_W = highest_W[known] - usual if usual_at == OF_LOAD else np.diff(highest_W[known]) / math.sqrt(2)
+    deviation = 1.4826 * float(np.median(np.abs(off_W)))  # of a normal distribution, from its median
+    hot = known & (highest_W > max(ABOVE * middle, usual + BEYOND * deviation))
+    if hot.sum() > MOST_BUSY[usual_at] * known.sum():
+        return "most of the time is in bursts: too little is between them for a level"
+    first, last = _stretches(hot)
+    if not len(first):
+        return "no sample rises above the noise and 20 % above the usual power"
+    inner = (first > 0) & (last < len(hot))  # one that began before the step, or ends after it, is not whole
+    first, last = first[inner], last[inner]
+    if not len(first):
+        return "none is whole"
+    chosen = evenly(len(first))
+    longest = int((last - first)[chosen].max())
+    around = min(max(LEVEL_CELLS[0], longest), LEVEL_CELLS[1]) + 2
+    masked = np.where(known, mean_W, np.nan)
+    rows = []
+    for i in chosen:
+        low, high = first[i] - around, first[i] + longest + around
+        row = np.full(high - low, np.nan)
+        inside = slice(max(low, 0), min(high, len(masked)))
+        row[inside.start - low : inside.stop - low] = masked[inside]
+        for other, sign in ((i - 1, 1), (i + 1, -1)):  # the neighbours and a cell next to them
+            if 0 <= other < len(first):
+                cut = max(0, last[other] + 1 - low) if sign > 0 else max(0, first[other] - 1 - low)
+                row[slice(None, cut) if sign > 0 else slice(cut, None)] = np.nan
+        rows.append(row)
+    lasts = (last - first)[chosen]
+    return Cut(
+        np.array(rows), np.full(len(rows), around - 1), around + lasts + 1, around, cell_s, len(first)
+    )  # with a cell on each side
+
+
+def _stretches(hot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First cell of each burst, and the cell after its last."""
+    at = np.flatnonzero(hot)
+    breaks = np.flatnonzero(np.diff(at) > JOINED + 1)
+    if not len(at):
+        return at, at
+    return at[np.append(0, breaks + 1)], at[np.append(breaks, len(at) - 1)] + 1
+
+
+def evenly(n: int) -> np.ndarray:
+    """Places of at most MOST_LAID of n."""
+    return np.unique(np.linspace(0, n - 1, min(n, MOST_LAID)).round().astype(int)) if n else np.empty(0, int)
+
+
+# ---- SMART readings, whose times are known
+
+
+class Readings(NamedTuple):
+    """begin_ns, end_ns: int64 (n,), host, of the readings that are laid on each other; of `seen` ones. `edges_ns`:
+    int64 (n, cells + 1)."""
+
+    begin_ns: np.ndarray
+    lasts_ns: int
+    cell_ns: int
+    seen: int
+
+    @property
+    def zero(self) -> int:
+        """Cells before the begin: the level, one between it and the reading, and one that is the reading's own, because
+        a sample is the mean of a time that begins before it."""
+        return READING_CELLS // 2 + 2
+
+    @property
+    def edges_ns(self) -> np.ndarray:
+        cells = self.zero + READING_CELLS + READING_CELLS // 2 + 1
+        return self.begin_ns[:, None] + self.cell_ns * (np.arange(cells + 1) - self.zero)
+
+
+def readings(events: Sequence[Mapping], from_ns: int, to_ns: int, k: int) -> Readings | None:
+    """The SMART readings within a step (host times) that can be laid on each other; None without one."""
+    spans, begun = [], {}
+    for event in events:
+        if event["kind"] == "smart.start":
+            begun[event.get("n")] = event["t_ns"]
+        elif event["kind"] == "smart.end" and (begin_ns := begun.pop(event.get("n"), None)) is not None:
+            spans.append((begin_ns, event["t_ns"]))
+    inside = np.array([(a, b) for a, b in spans if from_ns <= a and b <= to_ns], np.int64).reshape(-1, 2)
+    if not len(inside):
+        return None
+    lasts = inside[:, 1] - inside[:, 0]
+    usual = inside[lasts <= LONGER * np.median(lasts)]
+    longest_ns = int((usual[:, 1] - usual[:, 0]).max())
+    lasts_ns = longest_ns + max(round(TAIL_s * SECOND_NS * k), longest_ns)
+    cell_ns = -(-lasts_ns // READING_CELLS)
+    one = Readings(usual[:, 0], lasts_ns, cell_ns, len(inside))
+    edges = one.edges_ns
+    clear = (edges[:, 0] >= from_ns) & (edges[:, -1] <= to_ns)
+    others = np.searchsorted(np.sort(inside[:, 0]), edges[:, -1]) - np.searchsorted(np.sort(inside[:, 1]), edges[:, 0])
+    at = np.flatnonzero(clear & (others == 1))
+    return one._replace(begin_ns=one.begin_ns[at[evenly(len(at))]])
+
+
+class Asker(NamedTuple):
+    """The episodes of one row: the edges that they need, and where their figures go."""
+
+    row: Row
+    grid_ns: np.ndarray  # int64 (cells + 1,): edges of the cells in which bursts are looked for
+    cell_s: float
+    smart: Readings | None
+
+    timed = Asked.of([])
+
+    @property
+    def edges_ns(self) -> np.ndarray:
+        """Host times between which the energy is needed."""
+        return np.append(self.grid_ns, np.empty(0, np.int64) if self.smart is None else self.smart.edges_ns.ravel())
+
+    def put(self, base: RunData, powers: list[Reduced]) -> None:
+        """Puts the figures into `episodes` of the row."""
+        whole = self.row.windows.get(WHOLE) or {}
+        percent, out = whole.get("power_uncertainty_percent"), []
+        if self.smart is not None:
+            out.append(self._of_smart(powers, percent, whole.get("clock_error_us")))
+        kind = IO if "every" in self.row.act.keys else BURST
+        bursts_of = self._bursts(powers) if powers else rails.NO_POWER
+        if isinstance(bursts_of, str):
+            out.append({**figures_of(kind, _NONE, percent), "why": bursts_of})
+        else:
+            out.append(figures_of(kind, bursts_of, percent))
+        self.row.episodes = out
+
+    def _of_smart(self, powers: list[Reduced], percent: float | None, clock_us: float | None) -> dict:
+        of, k = self.smart, self.row.k
+        assert of is not None
+        edges = of.edges_ns
+        cell_s = of.cell_ns / SECOND_NS / k
+        none = figures_of(SMART, _NONE._replace(seen=of.seen), percent)
+        if not powers:
+            return none | {"why": rails.NO_POWER}
+        if clock_us is not None and clock_us * 1e3 > CLOCK_SHARE * of.lasts_ns:
+            return none | {"why": f"time: the samples' times are known to {clock_us / 1e3:.3g} ms"}
+        watts = np.array([rails.steps_J(powers, row) for row in edges]) / (of.cell_ns / SECOND_NS)
+        n, zero = len(edges), of.zero
+        cut = Cut(watts.reshape(n, -1), np.full(n, zero - 1), np.full(n, zero + READING_CELLS), zero, cell_s, of.seen)
+        return figures_of(SMART, cut, percent)
+
+    def _bursts(self, powers: list[Reduced]) -> Cut | str:
+        if len(self.grid_ns) < 2:
+            return "it is shorter than a second"
+        step_s = self.cell_s * self.row.k
+        mean_W = rails.steps_J(powers, self.grid_ns) / step_s
+        _, highest_W = reduced.extremes_W(powers, self.grid_ns)
+        highest_W = np.where(np.isnan(highest_W), mean_W, highest_W)  # no sample ends in a short cell
+        apart = np.zeros(len(mean_W), bool)
+        if self.smart is not None:
+            for begin_ns in self.smart.begin_ns:
+                a, b = np.searchsorted(self.grid_ns, (begin_ns, begin_ns + self.smart.lasts_ns))
+                apart[max(0, a - 1) : b] = True
+        return bursts(mean_W, highest_W, self.cell_s, apart, OF_REST if "every" in self.row.act.keys else OF_LOAD)
+
+
+_NONE = Cut(np.empty((0, 2)), np.empty(0, int), np.empty(0, int), 0, 0.0, 0)
+
+
+def read(shows: Sequence[Mapping], rows: Sequence[Row]) -> Iterator[Asker]:
+    """The needs of each row of each view `episodes`."""
+    paths = {path for show in shows if show["view"] == "episodes" for path in listed(show["of"])}
+    for row in rows:
+        data = row.data
+        if row.act.path not in paths or data is None or data.t0_ns is None or row.state == "not run":
+            continue
+        yield Asker(row, *grid(data), readings(data.events, data.t0_ns, end_ns(data), row.k))
+
+
+def grid(data: RunData) -> tuple[np.ndarray, float]:
+    """Edges of the cells in which bursts of a step are looked for (int64 host ns), and the length of one (s of drive
+    time): of a long step its end."""
+    lasts_ms = int(data.load_s * 1000)
+    step_ms = next((step for step in STEPS_ms if lasts_ms <= step * MOST_CELLS), STEPS_ms[-1])
+    cells = min(MOST_CELLS, lasts_ms // step_ms)
+    first = lasts_ms // step_ms - cells
+    step_ns = data.k * step_ms * (SECOND_NS // 1000)
+    assert data.t0_ns is not None
+    return data.t0_ns + step_ns * np.arange(first, first + cells + 1, dtype=np.int64), step_ms / 1000
