@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ssdrig import cli
+from ssdrig.base import temporary
 from ssdrig.base.errors import JournalError, SsdrigError, UsageError
 from ssdrig.commands import import_run
 from ssdrig.load import foreign
@@ -207,12 +208,19 @@ def test_an_import_that_is_killed_leaves_no_run(tmp_path, monkeypatch):
     def killed(*_, **__):
         raise SystemExit(9)
 
-    monkeypatch.setattr(imported, "document", killed)
-    monkeypatch.setattr(import_run.shutil, "rmtree", lambda *_, **__: None)  # as SIGKILL leaves it
-    with pytest.raises(SystemExit):
-        given(tmp_path, tmp_path / "p.csv", "--voltage", "5")
-    assert list((tmp_path / "runs").iterdir()) and not parts.all_runs(tmp_path / "runs")
+    with monkeypatch.context() as patch:
+        patch.setattr(imported, "document", killed)
+        patch.setattr(temporary.shutil, "rmtree", lambda *_, **__: None)  # as SIGKILL leaves it
+        with pytest.raises(SystemExit):
+            given(tmp_path, tmp_path / "p.csv", "--voltage", "5")
+    (left,) = (tmp_path / "runs").iterdir()
+    assert not parts.all_runs(tmp_path / "runs")
     assert cli.main(["runs", "--runs", str(tmp_path / "runs"), "--json"]) == 0
+    with import_run.hidden(str(tmp_path / "runs")) as used:  # by an import that goes on
+        assert not left.exists() and used.exists()
+        given(tmp_path, tmp_path / "p.csv", "--voltage", "5")
+        assert used.exists() and len(parts.all_runs(tmp_path / "runs")) == 1
+    assert not [*(tmp_path / "runs").glob(".*")]
 
 
 @pytest.mark.parametrize("room", [20_000, 60_000, 150_000])

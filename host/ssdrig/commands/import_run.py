@@ -2,11 +2,10 @@
 names its drive."""
 
 import argparse
+import contextlib
 import re
-import shutil
-import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ssdrig import __version__
-from ssdrig.base import files, owner
+from ssdrig.base import files, owner, temporary
 from ssdrig.base.errors import JournalError, SsdrigError, UsageError
 from ssdrig.base.words import parse_seconds
 from ssdrig.load import foreign
@@ -26,6 +25,7 @@ from ssdrig.runs import journal
 
 PLAN = Path(__file__).resolve().parents[1] / "plan" / "imported.toml"
 NAME = "imported"
+HIDDEN = ".import-"  # begins the name of a folder of what is being imported
 T0_NS = 1_000_000_000_000  # of the run's axis: its beginning
 LEAD_NS = 1_000_000_000  # of the run before its first sample or I/O
 RECORDING = "recording"  # the step of power alone
@@ -53,9 +53,11 @@ class Step(NamedTuple):
     end_ns: int
 
 
-def make(args: argparse.Namespace, recording: Recording | None, jobs: Sequence[Job]) -> tuple[Path, list[Knot], dict]:
-    """The run folder of a recording, of fio's jobs, or of both, in a hidden folder until finish() or discard(): a kill
-    leaves no run that looks complete. Returns it, the recording's clock on its axis, and the claim of that clock.
+def make(
+    args: argparse.Namespace, hidden: Path, recording: Recording | None, jobs: Sequence[Job]
+) -> tuple[Path, list[Knot], dict]:
+    """The run folder of a recording, of fio's jobs, or of both, in `hidden` until finish(): a kill leaves no run that
+    looks complete. Returns it, the recording's clock on its axis, and the claim of that clock.
 
     Raises UsageError, JournalError, LoadError."""
     if any(job.utc_ms is None for job in jobs):
@@ -84,7 +86,6 @@ def make(args: argparse.Namespace, recording: Recording | None, jobs: Sequence[J
         "host": {"fio": ", ".join(versions) or None},
         "started": {"t_ns": T0_NS, "utc_ns": axis.utc_ns},
     }
-    hidden = _hidden(args.parent)
     try:
         book = journal.create(hidden, header)
         try:
@@ -93,23 +94,23 @@ def make(args: argparse.Namespace, recording: Recording | None, jobs: Sequence[J
             book.close("failed", str(error), JournalError.exit_code)
             raise
         journal.run_header(book.path)
-    except BaseException as error:
-        shutil.rmtree(hidden, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise JournalError(f"to write {args.parent}", error.strerror or str(error), "make room") from error
-        raise
+    except OSError as error:
+        raise JournalError(f"to write {args.parent}", error.strerror or str(error), "make room") from error
     return book.path, *_clock(axis, recording, args.clock_error)
 
 
-def _hidden(parent: str) -> Path:
-    """A new hidden folder in the folder of the runs."""
-    try:
-        owner.new(parent)
-        Path(parent).mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=".import-", dir=parent))
-    except OSError as error:
-        do = "choose another --runs, or make room"
-        raise JournalError(f"a new run folder in {parent}", error.strerror or str(error), do) from error
+@contextlib.contextmanager
+def hidden(parent: str) -> Iterator[Path]:
+    """A hidden folder in the folder of the runs, removed with what finish() did not move. Raises JournalError."""
+    with contextlib.ExitStack() as stack:
+        try:
+            owner.new(parent)
+            Path(parent).mkdir(parents=True, exist_ok=True)
+            folder = stack.enter_context(temporary.folder(HIDDEN, parent))
+        except OSError as error:
+            do = "choose another --runs, or make room"
+            raise JournalError(f"a new run folder in {parent}", error.strerror or str(error), do) from error
+        yield folder
 
 
 def finish(run: Path) -> Path:
@@ -120,10 +121,8 @@ def finish(run: Path) -> Path:
         if target.exists():  # rename would replace an empty folder
             raise FileExistsError(17, "File exists")
         run.rename(target)
-        run.parent.rmdir()
         files.fsync_folder(target.parent)
     except OSError as error:
-        discard(run)
         raise JournalError(f"a new run folder {target}", error.strerror or str(error), "import again") from error
     return target
 
@@ -189,11 +188,6 @@ def _clock(axis: Axis, recording: Recording | None, clock_error: str | None) -> 
     knots = [Knot(at, axis.ns(at), bound_ns) for at in sorted({min(own), max(own)})]
     clock = f"time by its own clock, to a sample of {period_ns / 1e6:.3g} ms; {words}"
     return knots, {"clock": clock, "bound_ns": bound_ns, "correlation": None}
-
-
-def discard(run: Path) -> None:
-    """Remove the folder of make()."""
-    shutil.rmtree(run.parent, ignore_errors=True)
 
 
 def notes(jobs: Sequence[Job]) -> list[str]:

@@ -143,18 +143,15 @@ def command(args: argparse.Namespace) -> int:
     )
     recording, digest = _recording(args, files_by_kind.power) if files_by_kind.power else (None, "")
     recording = _dated(recording, _begins_ns(args)) if recording else None
-    run, knots, clock = import_run.make(args, recording, jobs)
     facts: dict[str, Any] = {"notes": import_run.notes(jobs)}
-    if recording:
-        try:
+    with import_run.hidden(args.parent) as folder:
+        run, knots, clock = import_run.make(args, folder, recording, jobs)
+        if recording:
             data, of_power = _power(args, recording, knots, clock)
             of_power |= {"file": _names(files_by_kind.power), "sha256": digest}
             _write(run, data, imported.document(recording.source, data, **of_power))
-        except BaseException:
-            import_run.discard(run)
-            raise
-        facts = {**of_power, "notes": [*facts["notes"], *of_power["notes"]]}
-    run = import_run.finish(run)
+            facts = {**of_power, "notes": [*facts["notes"], *of_power["notes"]]}
+        run = import_run.finish(run)
     if args.json:
         source = recording.source if recording else jobs[0].version
         made = {"run": str(run), "source": source, "jobs": [job.name for job in jobs], **facts}

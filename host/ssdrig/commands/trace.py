@@ -3,13 +3,12 @@
 import argparse
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from ssdrig.base import columns
+from ssdrig.base import columns, temporary
 from ssdrig.base.arguments import add_dry_run
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
@@ -200,8 +199,8 @@ def _record(args: argparse.Namespace) -> int:
     drive, root, show = inventory.find(args.drive), record.tracefs(), Progress()
     record.no_zones(drive.name)
     _new(args.file)
-    with tempfile.TemporaryDirectory(prefix="ssdrig-record-", dir="/var/tmp") as folder:
-        text = Path(folder) / _file_name(f"recorded of {drive.model} {drive.serial}")
+    with temporary.folder("ssdrig-record-", "/var/tmp") as folder:
+        text = folder / _file_name(f"recorded of {drive.model} {drive.serial}")
         with open(text, "wb") as out:
             say = f"{drive.node}: {{}} I/Os; Ctrl-C ends it"
             seconds = parse_seconds(args.time)

@@ -3,17 +3,15 @@ folder that is removed with the server. A page has a random name of 256 bits tha
 
 import asyncio
 import base64
-import fcntl
 import hashlib
 import os
 import re
 import secrets
-import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+from ssdrig.base import temporary
 from ssdrig.base.child_cpu import Work
 from ssdrig.base.errors import UsageError
 from ssdrig.base.terminal import printable
@@ -21,7 +19,7 @@ from ssdrig.base.terminal import printable
 MOST_RUNS = 24
 MOST_PAGES = 32
 LOOK_S = 1.0
-PREFIX, YOUNG_S = "ssdrig-serve-", 60.0
+PREFIX = "ssdrig-serve-"
 _SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -29,16 +27,13 @@ class Pages:
     """The pages that this server has made, the latest MOST_PAGES of them."""
 
     def __init__(self) -> None:
-        _sweep()
-        self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
-        self._lock = os.open(self._folder.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        temporary.sweep(PREFIX, tempfile.gettempdir())
+        self._folder, self._lock = temporary.make(PREFIX, tempfile.gettempdir())
         self._made: dict[tuple, str] = {}  # what a page is made of -> its name
         self._one = asyncio.Lock()
 
     def close(self) -> None:
-        self._folder.cleanup()
-        os.close(self._lock)
+        temporary.remove(self._folder, self._lock)
 
     async def make(self, folders: list[Path], keys: tuple) -> str:
         """The name of a page of these runs; `keys` change when one of them does. Raises UsageError."""
@@ -64,7 +59,7 @@ class Pages:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             preexec_fn=_least,
-            cwd=self._folder.name,
+            cwd=self._folder,
         )
         work, ended = Work(child.pid), asyncio.ensure_future(child.communicate())
         try:
@@ -83,7 +78,7 @@ class Pages:
             raise UsageError("a report of these runs", printable(last)[:400], "choose runs of one plan")
 
     def _path(self, name: str) -> Path:
-        return Path(self._folder.name) / f"{name}.html"
+        return self._folder / f"{name}.html"
 
     def content(self, name: str) -> bytes | None:
         """A page by its name."""
@@ -119,24 +114,6 @@ def leads_out(folder: Path) -> str | None:
             if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
                 return str(path.relative_to(folder))
     return None
-
-
-def _sweep() -> None:
-    """Removes the folders of this user's killed servers: those that have been unlocked for a minute."""
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            status = os.fstat(lock)
-            if status.st_uid == os.geteuid() and time.time() - status.st_mtime > YOUNG_S:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
-        except OSError:
-            continue
-        finally:
-            os.close(lock)
 
 
 def _least() -> None:

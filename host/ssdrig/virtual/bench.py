@@ -4,8 +4,6 @@ They live in a private folder under $TMPDIR (where that is too long for a socket
 owns them holds a lock in it. When that process is killed they die with it (prctl.py); the folder is swept by
 the next bench that starts."""
 
-import contextlib
-import fcntl
 import json
 import os
 import select
@@ -20,13 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from ssdrig.base import shipped
+from ssdrig.base import shipped, temporary
 from ssdrig.base.child_cpu import IDLE_S, POLL_S, NotReady, Work, wait_while_working
 from ssdrig.base.errors import DriveError, RigError
 from ssdrig.virtual import adminclient
 
 PREFIX = "ssdrig-bench-"
-OWNER = "owner"  # a file in the folder, locked while the owner lives
 SOCKET_PATH_BYTES = 107  # sun_path without its last zero
 END_IDLE_S = 20  # without CPU time; the drive may have to be kept, which takes long on a busy machine
 CHECK_S = 0.5
@@ -44,7 +41,7 @@ class VirtualBench:
     board: subprocess.Popen | None
     truth: Path
     board_truth: Path
-    lock: int = -1  # descriptor of OWNER
+    lock: int = -1  # descriptor of the folder's lock
     kept_in: Path | None = None
     fio_target: str = field(init=False)
 
@@ -155,23 +152,10 @@ def _folder() -> tuple[Path, int]:
             seen = f"a path too long for a socket: {base}"
             continue
         try:
-            folder = Path(tempfile.mkdtemp(prefix=name, dir=base))
-            return folder, _lock(folder)
+            return temporary.make(name, base)
         except OSError as error:
             seen = f"{base}: {error.strerror}"
     raise DriveError("a folder for the virtual bench's sockets", seen, "set TMPDIR to a short path of yours")
-
-
-def _lock(folder: Path) -> int:
-    """Own the folder until the descriptor is closed. The file has its name only when it is locked: _sweep() may run."""
-    try:
-        fd = os.open(folder / f"{OWNER}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        os.rename(folder / f"{OWNER}.new", folder / OWNER)
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return fd
 
 
 def _bases() -> list[Path]:
@@ -267,12 +251,5 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _sweep() -> None:
-    """Remove folders whose owner is gone (it was killed). A folder without a lock is not a bench's."""
-    for folder in [folder for base in _bases() for folder in base.glob(f"{PREFIX}*")]:
-        with contextlib.suppress(OSError):
-            fd = os.open(folder / OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(fd)
+    for base in _bases():
+        temporary.sweep(PREFIX, base)
