@@ -146,7 +146,7 @@ def test_between_two_blocks_no_signal_keeps_a_duty_from_being_done():
             teardown.push("a duty", lambda: done.append(1))
         for number in SIGNALS:
             os.kill(os.getpid(), number)
-    assert done == [1] and stop.count == 3
+    assert done == [1] and stop.count == 2  # the SIGHUP after another hurries nothing
 
 
 @pytest.mark.parametrize("seed", [1])
@@ -220,13 +220,37 @@ def test_after_a_signal_that_interrupts_a_finalizer_the_next_one_raises(drop, ca
             with stop.second_raises():
                 signal.raise_signal(signal.SIGINT)
             with stop.next_raises("figures"):
-                drop(signal.SIGHUP)
-                drop(signal.SIGHUP)
+                drop(signal.SIGTERM)
+                drop(signal.SIGTERM)
                 with pytest.raises(KeyboardInterrupt):
                     signal.raise_signal(signal.SIGINT)
                 signal.raise_signal(signal.SIGINT)
     assert stop.count == 9 and stop.name == "SIGINT"
     assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("first", SIGNALS)
+def test_hang_up_after_a_signal_hurries_nothing(first, capfd):
+    """Of a terminal that is gone SIGHUP comes from the kernel and from the shell."""
+    with Stop(Progress()) as stop, stop.held(), stop.second_raises():
+        signal.raise_signal(first)
+        for _ in range(3):
+            signal.raise_signal(signal.SIGHUP)
+        assert stop.count == 1 and stop.name == signal.Signals(first).name
+        with stop.next_raises("figures"):
+            signal.raise_signal(signal.SIGHUP)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    assert capfd.readouterr().err.count("SIGHUP") == (first == signal.SIGHUP)
+
+
+@pytest.mark.parametrize("drop", [in_a_callback, in_a_finalizer])
+def test_hang_up_that_was_dropped_leaves_it_to_the_next(drop):
+    with Stop(Progress(quiet=True)) as stop:
+        drop(signal.SIGHUP)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGHUP)
+        assert stop.count == 2
 
 
 @pytest.mark.parametrize("drop", [in_a_callback, in_a_finalizer])

@@ -243,7 +243,7 @@ def test_the_service_tells_systemd_and_ends_when_told(tools, history, tmp_path):
     assert min(gaps) > 0
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGHUP, 0), (signal.SIGINT, 130)])
 def test_told_to_end_in_a_poll_it_keeps_the_poll_first(tools, history, number, code):
     tools.put("smartctl", "touch began; sleep 1; cat smartctl.out")
     process = start(history, "--interval", "1000")

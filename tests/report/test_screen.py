@@ -155,7 +155,7 @@ def test_a_signal_behind_an_interrupted_run_hurries_its_figures_only(folders, mo
 
     def slow(folder):
         for _ in range(3):
-            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTERM)
         return ended(folder)
 
     monkeypatch.setattr(screen, "ended", slow)

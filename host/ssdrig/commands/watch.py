@@ -343,10 +343,13 @@ def _serve(watch: Watch, interval_s: float, url: str | None, show: Progress, rep
     def on_signal(number: int, _) -> None:
         caught.append(number)
         signals.put(number)
-        if len(caught) > 1 and number == signal.SIGINT:
+        if number == signal.SIGINT and len(caught) > 1 + caught.count(signal.SIGHUP):
             raise KeyboardInterrupt  # asked twice: do not wait for the poll
 
-    handlers = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+    ends = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
+        ends.append(signal.SIGHUP)
+    handlers = {number: signal.signal(number, on_signal) for number in ends}
     try:
         if url:
             _target(url)  # an invalid address is reported now

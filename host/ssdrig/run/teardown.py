@@ -25,7 +25,8 @@ class Stop:
     A signal raises KeyboardInterrupt only where it may: immediately while nothing is acquired, the second one inside
     `with stop.second_raises()`, none inside `with stop.held()`. At most one raises; all others are only counted, so
     that nothing interrupts what a run does to end. One that interrupted a finalizer does not count: Python drops what
-    is raised there, so the next signal raises in its place."""
+    is raised there, so the next signal raises in its place. Nor does a SIGHUP after another signal: of a terminal that
+    is gone several come, from the kernel, the shell and the session, and none of them from an impatient person."""
 
     def __init__(self, show: Progress):
         self.count = 0
@@ -34,6 +35,7 @@ class Stop:
         self._show = show
         self._raises_at: int | None = None
         self._raised = False
+        self._dropped = False
         self._acquired = False
         self._old: dict = {}
         self._old_hook = sys.unraisablehook
@@ -56,6 +58,9 @@ class Stop:
         sys.unraisablehook = self._old_hook
 
     def _on_signal(self, number, _frame) -> None:
+        if number == signal.SIGHUP and self.count and not self._dropped:
+            return
+        self._dropped = False
         self.count += 1
         self.name = self.name or signal.Signals(number).name
         raises_at = None if self._raises_at == 1 and self._acquired else self._raises_at
@@ -72,7 +77,7 @@ class Stop:
         if dropped.exc_type is not KeyboardInterrupt:
             self._old_hook(dropped)
             return
-        self._raised = False
+        self._raised, self._dropped = False, True
         self._write(f"{self.name}: not stopped; once more stops immediately")
 
     def _raise(self) -> NoReturn:
