@@ -133,7 +133,7 @@ def _with(run: table.Table, *parts: str) -> table.Table:
 
 def test_a_cache_is_in_the_headline_of_page_terminal_and_json(run):
     (part,) = filled.of(run)
-    assert re.fullmatch(r"SLC cache 4\.19\d* ± \S+ GB at 1\.05 GB/s, then 262 MB/s", part.text) and part.why == ""
+    assert re.fullmatch(r"SLC cache 4\.19\d* ± \S+ GB at 1\.05 GB/s, then 262 MB/s", part.text) and not part.lacking
     html = page.render([run])
     assert html.index('class="trust"') < html.index('aria-label="Headline"') < html.index('id="views-h"')
     assert part.text in html
@@ -143,32 +143,47 @@ def test_a_cache_is_in_the_headline_of_page_terminal_and_json(run):
 
 
 def test_a_part_with_an_unknown_figure_is_left_out_with_the_reason(run):
-    parts = filled.of(_with(run, "{fill.MB/s} of all", "{fill.slow} and {fill.lat_p99999}"))
-    assert not parts[0].why and parts[1].text == "– and –" and parts[1].why
+    run = _with(run, "{fill.MB/s} of all", "{fill.slow} and {fill.lat_p99999}, then {fill.lat_p99999}")
+    parts = filled.of(run)
+    ((name, why), again) = parts[1].lacking
+    assert not parts[0].lacking and parts[1].text == "" and (name, why) == again and why
     assert filled.claimed(parts) == parts[0].text
-    assert filled.left_out(parts) == [f"not claimed: – and – ({parts[1].why})"]
+    assert filled.left_out(parts) == [f"not claimed: {name} ({why})"] and name.endswith(" of fill")
+    assert filled.as_json(run)[1] == {"text": name, "why": why}
+
+
+def test_what_is_not_claimed_has_a_name_in_every_plan(run):
+    """No sentence with holes: "write amplification – to –"."""
+    empty = dataclasses.replace(run, rows=[], verdicts=[])
+    for plan in _plans():
+        parts = filled.of(dataclasses.replace(empty, plan=plan))
+        words = " ".join(filled.left_out(parts))
+        assert filled.claimed(parts) == "" or plan.shows, plan.name
+        assert all(part.text or part.lacking for part in parts) and "–" not in words, (plan.name, words)
+        for part in parts:
+            for name, why in part.lacking:
+                assert re.fullmatch(r"\w.* of [a-z0-9/-]+( \S+=\S+)*|[A-Z].*", name) and why, (plan.name, name, why)
 
 
 def test_nothing_is_claimed_where_the_strip_is_red(tmp_path):
     busy = _with(cache.made(tmp_path, [99.0, 96.0]), "{fill.MB/s}", "{again.MB/s}")
     first, again = filled.of(busy)
-    assert first.text == "–" and "host" in first.why and not again.why
-    html = page.render([busy])
-    assert "not claimed: – (host" in html
+    ((name, why),) = first.lacking
+    assert first.text == "" and "host" in why and not again.lacking
+    assert f"not claimed: {filled.in_a_sentence(name)} (host" in page.render([busy])
 
 
 def test_of_several_runs_the_better_is_named_only_beyond_the_errors(run):
     same = filled.compared([run, run], ["a", "b"])
-    assert same.startswith("a and b do not differ beyond their errors in cache size, fill (")
-    one, other = (
-        filled.Fact(Uncertain(value, 10.0), "IOPS", label="Mean IOPS of load", better="more")
-        for value in (1000.0, 2000.0)
-    )
-    assert filled._verdict([one, other], ["a", "b"]) == (
+    assert same.startswith("a and b do not differ beyond their errors in cache size of fill (")
+    one, other = (filled.Fact(Uncertain(value, 10.0), "IOPS", better="more") for value in (1000.0, 2000.0))
+    assert filled._verdict("mean IOPS of load", [one, other], ["a", "b"]) == (
         "b is better than a: higher mean IOPS of load (2\u202f000 ± 10 IOPS against 1\u202f000 ± 10 IOPS)"
     )
     unknown = one._replace(of=Uncertain(1000.0))
-    assert filled._verdict([unknown, other], ["a", "b"]).startswith("b and a are not compared, the error of")
+    assert filled._verdict("mean IOPS", [unknown, other], ["a", "b"]).startswith(
+        "b and a are not compared, the error of"
+    )
     assert filled.compared([run], ["a"]) == ""
 
 

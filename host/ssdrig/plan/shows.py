@@ -4,7 +4,7 @@ import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from ssdrig.base.errors import UsageError
@@ -18,13 +18,14 @@ from ssdrig.plan.step import Step, value_text
 class View(NamedTuple):
     """A view of a folder in views/: its required and optional keys besides `view`; check(step, axes): raises
     values.Wrong if it cannot show the step; `claims`: it makes statements about the drive in its own figures, which are
-    withheld if one of its steps is not trusted; `facts`: its figures for a headline (views/headline.py)."""
+    withheld if one of its steps is not trusted; `facts`: its figures for a headline (views/headline.py), key -> what it
+    is called."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
     check: Callable[[Step, Mapping], None] | None = None
     claims: bool = False
-    facts: tuple[str, ...] = ()
+    facts: Mapping[str, str] = MappingProxyType({})
 
 
 @functools.cache

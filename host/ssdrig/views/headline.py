@@ -2,7 +2,7 @@
 their error.
 
 A part is claimed only if each of its figures is known and nothing that it rests on is bad in the trust strip. Any other
-part is left out of the headline; its words, with – for each figure, and the reason stand after it."""
+part is left out of the headline; the names of its figures that are not claimed stand after it, with the reasons."""
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,16 +30,15 @@ SCALES = {  # unit: (from which value on, factor, the unit then), the largest fi
     "W": ((0.1, 1, "W"), (0, 1e3, "mW")),
     "B": ((1e12, 1e-12, "TB"), (1e9, 1e-9, "GB"), (1e6, 1e-6, "MB"), (0, 1, "B")),
 }
-UNKNOWN_FIGURE = "–"
 
 
 class Fact(NamedTuple):
     """A figure that a view gives to headlines: views/<view>/facts.py has FACTS, view -> facts(run, show, path), which
-    gives them by their names in View.facts.
+    gives them by their keys in View.facts, which has their names.
 
     of: the value in `unit` with its error, or why it is not known
     words: in place of a number
-    label, better: its name where runs are compared, and "more" or "less"; "": it is not compared
+    better: "more" or "less" where runs are compared; "": it is not compared
     rests: the items of the trust strip that it rests on
     paths: the steps whose strips count; () for the step that the plan names
     """
@@ -47,25 +46,26 @@ class Fact(NamedTuple):
     of: Uncertain
     unit: str = ""
     words: str = ""
-    label: str = ""
     better: str = ""
     rests: tuple[str, ...] = trust.OF_LOAD
     paths: tuple[str, ...] = ()
 
 
 class Filled(NamedTuple):
-    """A figure of a part for one run. `text` is "" where it is not claimed, then `why`."""
+    """A figure of a part for one run: its name, and `text`, or "" where it is not claimed, then `why`."""
 
+    name: str
     text: str = ""
     why: str = ""
     fact: Fact | None = None
 
 
 class Part(NamedTuple):
-    """A part of a headline: `text`, with – for figures that are not claimed; `why` it is left out, or ""."""
+    """A part of a headline: `text`, or "" where it is left out; `lacking`: the names of the figures that are not
+    claimed, each with the reason."""
 
     text: str
-    why: str = ""
+    lacking: tuple[tuple[str, str], ...] = ()
 
 
 def of(run: Table) -> list[Part]:
@@ -75,9 +75,9 @@ def of(run: Table) -> list[Part]:
 
 def _part(run: Table, pieces: Sequence[str | Figure]) -> Part:
     filled = [piece if isinstance(piece, str) else fill(run, piece) for piece in pieces]
-    reasons = dict.fromkeys(piece.why for piece in filled if isinstance(piece, Filled) and not piece.text)
-    words = (piece if isinstance(piece, str) else UNKNOWN_FIGURE if reasons else piece.text for piece in filled)
-    return Part("".join(words), "; ".join(reasons))
+    lacking = tuple((piece.name, piece.why) for piece in filled if isinstance(piece, Filled) and not piece.text)
+    words = (piece if isinstance(piece, str) else piece.text for piece in filled)
+    return Part("" if lacking else "".join(words), lacking)
 
 
 def fill(run: Table, figure: Figure) -> Filled:
@@ -86,7 +86,8 @@ def fill(run: Table, figure: Figure) -> Filled:
         show = next(show for show in run.plan.shows if show.get("name") == figure.name)
         percent = show.get("unit") == "%"
         result = formula_of(run, show["formula"])
-        return _filled(Fact(result.scaled(100) if percent else result, show.get("unit", "")), None)
+        fact = Fact(result.scaled(100) if percent else result, show.get("unit", ""))
+        return _filled(show.get("title") or figure.name, fact, None)
     for show, fact in headline.facts_of(run.plan.shows, figure.path):
         if fact == figure.value:
             return _of_view(run, figure, show)
@@ -98,7 +99,8 @@ def _of_view(run: Table, figure: Figure, show: Mapping) -> Filled:
     folder = shows.folders()[name].__name__
     fact: Fact = importlib.import_module(f"{folder}.facts").FACTS[name](run, show, figure.path)[figure.value]
     rows = [row for path in fact.paths or (figure.path,) for row in run.of(path)]
-    return _filled(fact, trust.why_not(table.strip(rows), fact.rests))
+    named = f"{shows.views()[name].facts[figure.value]} of {figure.path}"
+    return _filled(named, fact, trust.why_not(table.strip(rows), fact.rests))
 
 
 def _at(run: Table, figure: Figure, where: Mapping) -> Filled:
@@ -106,36 +108,43 @@ def _at(run: Table, figure: Figure, where: Mapping) -> Filled:
     known = uncertain_at(run, figure.path, dict(where), figure.value, figure.window or None)
     term = BY_KEY.get(key)
     named = " ".join([figure.path, *(f"{name}={value}" for name, value in where.items())])
-    fact = Fact(known, unit, "", f"{label(figure.value)} of {named}", term.better if term else "")
-    return _filled(fact, doubt_at(run, figure.path, dict(where), figure.value, figure.window or None))
+    fact = Fact(known, unit, "", term.better if term else "")
+    doubt = doubt_at(run, figure.path, dict(where), figure.value, figure.window or None)
+    return _filled(f"{label(figure.value)} of {named}", fact, doubt)
 
 
 def _picked(run: Table, figure: Figure) -> Filled:
     """The highest or the lowest of the points; known only if each point that ran is."""
+    fixed = dict(figure.where)
+    where = "".join(f" {key}={value}" for key, value in fixed.items())
+    name = f"{figure.pick} {in_a_sentence(label(figure.value))} of {figure.path}{where}"
     of_points: dict[str, Row] = {row.act.label: row for row in rows_at(run, figure.path, dict(figure.where))}
     if not of_points:
-        return _at(run, figure, dict(figure.where))
+        return _at(run, figure, dict(figure.where))._replace(name=name)
     points = {name: _at(run, figure, dict(row.act.point)) for name, row in of_points.items()}
-    if lacking := next((name for name, one in points.items() if not one.text), None):
-        return points[lacking]._replace(why=f"{lacking}: {points[lacking].why}")
-    values = {name: one.fact.of.value for name, one in points.items() if one.fact and one.fact.of.value is not None}
-    name = (max if figure.pick == headline.HIGHEST else min)(values, key=lambda name: values[name])
-    fixed = dict(figure.where)
-    open_keys = {key: value for key, value in of_points[name].act.point.items() if key not in fixed}
+    if lacking := next((at for at, one in points.items() if not one.text), None):
+        return points[lacking]._replace(name=name, why=f"{lacking}: {points[lacking].why}")
+    values = {at: one.fact.of.value for at, one in points.items() if one.fact and one.fact.of.value is not None}
+    pick = (max if figure.pick == headline.HIGHEST else min)(values, key=lambda at: values[at])
+    open_keys = {key: value for key, value in of_points[pick].act.point.items() if key not in fixed}
     at = ", ".join(f"{axis(key)} {point(key, value)}" for key, value in open_keys.items())
-    best = points[name]
-    fact = best.fact and best.fact._replace(label=f"{figure.pick} {label(figure.value)} of {figure.path}")
-    return Filled(f"{best.text} ({at})" if len(of_points) > 1 else best.text, "", fact)
+    best = points[pick]
+    return Filled(name, f"{best.text} ({at})" if len(of_points) > 1 else best.text, "", best.fact)
 
 
-def _filled(fact: Fact, doubt: str | None) -> Filled:
+def _filled(name: str, fact: Fact, doubt: str | None) -> Filled:
     if doubt:
-        return Filled("", doubt, fact)
+        return Filled(name, "", doubt, fact)
     if fact.words:
-        return Filled(fact.words, "", fact)
+        return Filled(name, fact.words, "", fact)
     if fact.of.value is None:
-        return Filled("", fact.of.why or "not known", fact)
-    return Filled(in_words(fact.of, fact.unit), "", fact)
+        return Filled(name, "", fact.of.why or "not known", fact)
+    return Filled(name, in_words(fact.of, fact.unit), "", fact)
+
+
+def in_a_sentence(name: str) -> str:
+    """A name within a sentence: "Mean IOPS" with a small letter, "IOPS" and "P99" as they are."""
+    return name[:1].lower() + name[1:] if name[1:2].islower() else name
 
 
 def in_words(value: Uncertain, unit: str = "") -> str:
@@ -147,17 +156,16 @@ def in_words(value: Uncertain, unit: str = "") -> str:
 
 
 def left_out(parts: Iterable[Part]) -> list[str]:
-    """The parts that are not claimed: each reason once, after the words of its parts."""
-    by_reason: dict[str, list[str]] = {}
-    for part in parts:
-        if part.why:
-            by_reason.setdefault(part.why, []).append(part.text)
-    return [f"not claimed: {'; '.join(words)} ({why})" for why, words in by_reason.items()]
+    """What is not claimed: each reason once, after the names of its figures."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for name, why in (figure for part in parts for figure in part.lacking):
+        by_reason.setdefault(why, {})[in_a_sentence(name)] = None
+    return [f"not claimed: {', '.join(names)} ({why})" for why, names in by_reason.items()]
 
 
 def claimed(parts: Iterable[Part]) -> str:
     """The parts that are claimed, as one line; "" without any."""
-    return "; ".join(part.text for part in parts if not part.why)
+    return "; ".join(part.text for part in parts if not part.lacking)
 
 
 def lines(run: Table, width: int, name: str = "") -> list[str]:
@@ -177,17 +185,16 @@ def compared(runs: Sequence[Table], names: Sequence[str]) -> str:
             figures = [fill(run, figure) for run in runs]
             facts = [one.fact for one in figures if one.text and one.fact and one.fact.better and not one.fact.words]
             if len(facts) == len(runs):
-                return _verdict(facts, names) + _unlike(runs)
+                return _verdict(in_a_sentence(figures[0].name), facts, names) + _unlike(runs)
     return ""
 
 
-def _verdict(facts: Sequence[Fact], names: Sequence[str]) -> str:
+def _verdict(what: str, facts: Sequence[Fact], names: Sequence[str]) -> str:
     sign = -1 if facts[0].better == "more" else 1
     ranked = sorted(zip(facts, names, strict=True), key=lambda pair: sign * (pair[0].of.value or 0.0))
     (best, name), (second, other) = ranked[:2]
     unit = best.unit
     values = f"{in_words(best.of, unit)} against {in_words(second.of, unit)}"
-    what = best.label[:1].lower() + best.label[1:] if best.label[1:2].islower() else best.label
     if not (best.of.known and second.of.known):
         return f"{name} and {other} are not compared, the error of {what} is not known ({values})"
     if not differ(best.of, second.of, len(facts)):
@@ -224,8 +231,14 @@ def section(runs: Sequence[Table], names: Sequence[str]) -> str:
 
 
 def as_json(run: Table) -> list[dict]:
-    """For `report --json`: each part with its text, and why it is not claimed or null."""
-    return [{"text": part.text, "why": part.why or None} for part in of(run)]
+    """For `report --json`: each part with its text and null, or the names of what is not claimed, and why."""
+    return [
+        {
+            "text": part.text or "; ".join(dict.fromkeys(name for name, _ in part.lacking)),
+            "why": "; ".join(dict.fromkeys(why for _, why in part.lacking)) or None,
+        }
+        for part in of(run)
+    ]
 
 
 def lacking(why: str) -> Uncertain:

@@ -23,11 +23,10 @@ def average_power(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     if terms.measured is not None:
         average = formula.average(terms.measured, users["light"], "the light user", terms.errors)
         mean = Uncertain(average.power_W, average.power_error_W)._replace(why=average.why or "")
-    label = "average power of a light user"
     facts = {
         "work_time": Fact(lasted, "s"),
         "work_energy": Fact(joules, "J"),
-        "light_user": Fact(mean, "W", label=label, better="less"),
+        "light_user": Fact(mean, "W", better="less"),
     }
     return {name: fact._replace(rests=trust.OF_POWER, paths=(path, str(rest))) for name, fact in facts.items()}
 

@@ -14,4 +14,5 @@ def check(step: Step, axes: Mapping) -> None:
         raise values.Wrong("a cuts step in the view cuts", f"of = {shown(step.path)}", "name another step")
 
 
-VIEWS = {"cuts": View(("of",), ("title",), check, facts=("broken", "bound"))}
+FACTS = {"broken": "cuts that broke a promise", "bound": "bound on the chance per cut"}
+VIEWS = {"cuts": View(("of",), ("title",), check, facts=FACTS)}

@@ -2,4 +2,10 @@
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"life": View(("of",), ("title",), claims=True, facts=("waf", "tbw", "dwpd", "of_rating"))}
+FACTS = {
+    "waf": "write amplification",
+    "tbw": "bytes that the flash takes",
+    "dwpd": "drive writes a day",
+    "of_rating": "share of the rating",
+}
+VIEWS = {"life": View(("of",), ("title",), claims=True, facts=FACTS)}

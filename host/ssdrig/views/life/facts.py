@@ -22,8 +22,8 @@ def life(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     if of.of_rating_percent is not None:
         share = Uncertain(of.of_rating_percent)
     return {
-        "waf": Fact(lacking(unknown) if of.waf is None else waf, label="write amplification", better="less"),
-        "tbw": Fact(tbw, "B", label="bytes that the flash takes", better="more"),
+        "waf": Fact(lacking(unknown) if of.waf is None else waf, better="less"),
+        "tbw": Fact(tbw, "B", better="more"),
         "dwpd": Fact(dwpd),
         "of_rating": Fact(share, "%"),
     }

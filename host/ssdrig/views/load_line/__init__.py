@@ -2,4 +2,5 @@
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"load-line": View(("of",), ("by", "where", "title", "top"), claims=True, facts=("awake", "io"))}
+FACTS = {"awake": "power to stay awake", "io": "energy of one more I/O"}
+VIEWS = {"load-line": View(("of",), ("by", "where", "title", "top"), claims=True, facts=FACTS)}

@@ -16,8 +16,8 @@ def load_line(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     awake = lacking(str(line.why)) if line.P0_W is None else Uncertain(line.P0_W, line.P0_error_W)
     more = lacking(str(line.why)) if line.e_uJ is None else Uncertain(line.e_uJ, line.e_error_uJ)
     return {
-        "awake": Fact(awake, "W", label=f"power to stay awake, {path}", better="less", rests=trust.OF_POWER),
-        "io": Fact(more, "µJ", label=f"energy of one more I/O, {path}", better="less", rests=trust.OF_POWER),
+        "awake": Fact(awake, "W", better="less", rests=trust.OF_POWER),
+        "io": Fact(more, "µJ", better="less", rests=trust.OF_POWER),
     }
 
 

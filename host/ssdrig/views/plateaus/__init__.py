@@ -14,7 +14,13 @@ def check(step: Step, axes: Mapping) -> None:
         raise values.Wrong("a load whose detail is fine", f"of = {shown(step.path)}", 'add detail = "fine" to the load')
 
 
+PLATEAUS = {"cache": "cache size", "fast": "first speed", "slow": "second speed"}
+RECOVERY = {
+    "rate": "rate at which the cache comes back",
+    "delay": "rest before the cache comes back",
+    "energy": "energy of each GB of cache that comes back",
+}
 VIEWS = {
-    "plateaus": View(("of",), ("title", "top"), check, claims=True, facts=("cache", "fast", "slow")),
-    "cache-recovery": View(("of",), ("title",), check, claims=True, facts=("rate", "delay", "energy")),
+    "plateaus": View(("of",), ("title", "top"), check, claims=True, facts=PLATEAUS),
+    "cache-recovery": View(("of",), ("title",), check, claims=True, facts=RECOVERY),
 }

@@ -21,11 +21,7 @@ def plateaus(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
         size = lacking(f"no end of a cache: {event['cache_why']}")
     speeds = [Uncertain(plateau["bw_mean_MBps"]) for plateau in event["plateaus"]]
     speeds += [lacking(size.why or "one speed from the first byte to the last")] * (2 - len(speeds))
-    return {
-        "cache": Fact(size, "B", label=f"cache size, {path}", better="more"),
-        "fast": Fact(speeds[0], "MB/s"),
-        "slow": Fact(speeds[1], "MB/s"),
-    }
+    return {"cache": Fact(size, "B", better="more"), "fast": Fact(speeds[0], "MB/s"), "slow": Fact(speeds[1], "MB/s")}
 
 
 def recovery(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
@@ -38,7 +34,7 @@ def recovery(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     if cost.value is None:
         cost = lacking(f"energy of folding: {back.energy_why or why}")
     return {
-        "rate": Fact(rate, "MB/s", label="rate at which the cache comes back", better="more"),
+        "rate": Fact(rate, "MB/s", better="more"),
         "delay": Fact(delay, "s"),
         "energy": Fact(cost, "J", rests=trust.OF_POWER),
     }

@@ -14,7 +14,13 @@ def check(step: Step, axes: Mapping) -> None:
         raise values.Wrong("an idle step in the view power-states", f"of = {shown(step.path)}", "name another step")
 
 
-FACTS = ("awake", "lowest", "state", "exit", "pays_off")
+FACTS = {
+    "awake": "idle power awake",
+    "lowest": "idle power",
+    "state": "state of the lowest idle power",
+    "exit": "time to wake up",
+    "pays_off": "pause from which sleep pays off",
+}
 VIEWS = {"power-states": View(("of",), ("title",), check, claims=True, facts=FACTS)}
 
 

@@ -30,7 +30,7 @@ def power_states(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     break_even = Uncertain(row.result.get("break_even_s"), row.result.get("break_even_error_s"))
     facts = {
         "awake": Fact(high, "W"),
-        "lowest": Fact(low, "W", label="idle power", better="less"),
+        "lowest": Fact(low, "W", better="less"),
         "state": Fact(Uncertain(None), words=state),
         "exit": Fact(lacking(why) if exit_s is None else Uncertain(exit_s / 1e3), "s"),
         "pays_off": Fact(break_even if break_even.value is not None else lacking(why), "s"),

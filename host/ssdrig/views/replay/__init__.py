@@ -2,4 +2,5 @@
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"replay": View(("of",), ("title",), claims=True, facts=("data_rate", "mean", "p99"))}
+FACTS = {"data_rate": "data rate while busy", "mean": "mean service time", "p99": "P99 of service time"}
+VIEWS = {"replay": View(("of",), ("title",), claims=True, facts=FACTS)}

@@ -16,18 +16,16 @@ def replay(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
         return dict.fromkeys(("data_rate", "mean", "p99"), Fact(lacking(f"{path} did not run to its end")))
     whys, late = event["not_known"], bool(event["lag"] and not event["lag"]["as_recorded"])
 
-    def fact(value: float | None, why: str, unit: str, label: str, better: str) -> Fact:
+    def fact(value: float | None, why: str, unit: str, better: str) -> Fact:
         of = lacking(LATE) if late else Uncertain(value) if value is not None else lacking(why)
-        return Fact(of, unit, label=f"{label}, {path}", better=better)
+        return Fact(of, unit, better=better)
 
     times = event.get("all") or {}
     whys_of = {key: whys.get(f"all.{key}") or whys.get("all") or "no such I/O" for key in ("mean_us", "p99_us")}
     return {
-        "data_rate": fact(
-            event["data_rate_MBps"], whys.get("data_rate_MBps", "no I/O"), "MB/s", "data rate while busy", "more"
-        ),
-        "mean": fact(times.get("mean_us"), whys_of["mean_us"], "µs", "mean service time", "less"),
-        "p99": fact(times.get("p99_us"), whys_of["p99_us"], "µs", "P99 of service time", "less"),
+        "data_rate": fact(event["data_rate_MBps"], whys.get("data_rate_MBps", "no I/O"), "MB/s", "more"),
+        "mean": fact(times.get("mean_us"), whys_of["mean_us"], "µs", "less"),
+        "p99": fact(times.get("p99_us"), whys_of["p99_us"], "µs", "less"),
     }
 
 

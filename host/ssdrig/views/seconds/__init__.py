@@ -20,9 +20,10 @@ def check_steady(step: Step, axes: Mapping) -> None:
         raise values.Wrong("a step that a rule ends", f"{step.path} has none", "add until to it, or leave out the view")
 
 
+STEADY = {"steady": "writes or rounds until steady state"}
 VIEWS = {
     "scatter": View(("of",), ("value", "window", "where", "along", "scale", "title", "top")),
     "series": View(("of", "value"), ("window", "where", "along", "scale", "title", "top")),
     "rounds": View(("of", "value"), ("by", "where", "scale", "title", "top"), check_rounds),
-    "steady": View(("of",), ("scale", "title", "top"), check_steady, facts=("steady",)),
+    "steady": View(("of",), ("scale", "title", "top"), check_steady, facts=STEADY),
 }

@@ -4,5 +4,5 @@ from ssdrig.plan.shows import View
 
 VIEWS = {
     "table": View(("of", "value"), ("where", "window", "title")),
-    "recovery": View(("of", "against"), ("title",), claims=True, facts=("recovery",)),
+    "recovery": View(("of", "against"), ("title",), claims=True, facts={"recovery": "time until the speed is back"}),
 }

@@ -4,7 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"thermal": View(("of",), ("title", "top"), claims=True, facts=("K_per_W", "tau", "throttling"))}
+FACTS = {
+    "K_per_W": "heating by the drive's power",
+    "tau": "time constant of the temperature",
+    "throttling": "throttling",
+}
+VIEWS = {"thermal": View(("of",), ("title", "top"), claims=True, facts=FACTS)}
 
 
 def asks(shows: Sequence[dict], rows: Sequence) -> Iterator:

@@ -28,9 +28,8 @@ def thermal(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
         words = f"throttling to {share} at {figure(slowed['celsius'])} °C after {figure(slowed['at_s'])} s"
     known = slowed["celsius"] is not None or str(slowed["why"]).startswith("no fall")
     state = Fact(Uncertain(None), words=words) if known else Fact(lacking(str(slowed["why"])))
-    label = "heating by the drive's power"
     return {
-        "K_per_W": Fact(slope, "K/W", label=label, better="less", rests=trust.OF_POWER, paths=paths),
+        "K_per_W": Fact(slope, "K/W", better="less", rests=trust.OF_POWER, paths=paths),
         "tau": Fact(tau, "s", rests=trust.OF_POWER, paths=paths),
         "throttling": state,
     }

@@ -14,4 +14,10 @@ def check(step: Step, axes: Mapping) -> None:
         raise values.Wrong("a wear step in the view wear", f"of = {shown(step.path)}", "name another step")
 
 
-VIEWS = {"wear": View(("of",), ("title",), check, facts=("written", "used", "end", "bad"))}
+FACTS = {
+    "written": "bytes written",
+    "used": "percentage used",
+    "end": "writes until the drive is worn",
+    "bad": "sample blocks with wrong content",
+}
+VIEWS = {"wear": View(("of",), ("title",), check, facts=FACTS)}

@@ -30,7 +30,7 @@ def wear(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     return {
         "written": Fact(Uncertain(None), words=size(last.host_bytes), rests=()),
         "used": Fact(used, "%", rests=()),
-        "end": Fact(worn, "B", label="writes until the drive is worn", better="more", rests=()),
+        "end": Fact(worn, "B", better="more", rests=()),
         "bad": Fact(Uncertain(None), words=f"{number(bad, 0)} of {number(samples, 0)} sample blocks", rests=()),
     }
 
