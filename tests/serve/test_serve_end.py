@@ -19,7 +19,7 @@ MAIN = "\nfrom ssdrig.cli import main\nraise SystemExit(main())\n"
 BLOCKED_INDEX = """
 import threading
 from ssdrig.reading.index import Index
-def blocked(self):
+def blocked(self, *_):
     print("blocked", flush=True)
     threading.Event().wait()
 Index.refresh = blocked
@@ -65,11 +65,14 @@ def test_a_signal_that_interrupts_a_finalizer(tmp_path, name):
 
 
 def test_a_refresh_of_the_index_that_does_not_return(tmp_path):
-    with Serving(tmp_path, program=("-c", BLOCKED_INDEX + MAIN)) as served:
-        asked(served, "GET", "/api/runs")
+    served = Serving(tmp_path, program=("-c", BLOCKED_INDEX + MAIN))
+    try:
+        asked(served, "GET", "/api/earlier/no")  # which waits for all runs
         assert served.process.stdout.readline() == "blocked\n"
         served.process.send_signal(signal.SIGTERM)
         served.process.wait(PATIENCE_s)
+    finally:
+        served.end()
 
 
 def test_a_page_maker_that_does_not_return(tmp_path):

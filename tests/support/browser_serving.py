@@ -1,5 +1,6 @@
 """The bench in the browser as a process of its own, on a free port, ended with the test."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -33,7 +34,14 @@ class Serving:
         self.url, self.port, self.token = line.strip(), int(match[1]), match[2]
 
     def __enter__(self) -> "Serving":
+        with contextlib.suppress(OSError, http.client.HTTPException):  # a test may end it at its start
+            self.read()
         return self
+
+    def read(self) -> None:
+        """Returns when the server has read all runs: each answer waits for them a while."""
+        while self.get("/api/hello")["reading"]:
+            pass
 
     def __exit__(self, *_) -> None:
         self.end()

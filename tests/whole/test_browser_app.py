@@ -43,7 +43,7 @@ def ids(served, words: str = "") -> dict[str, str]:
 @pytest.mark.slow
 def test_it_answers(served, runs):
     assert served.get("/api/hello") | {"version": 0} == {
-        **{"version": 0, "root": str(runs), "runs": 2, "control": False, "live": []}
+        **{"version": 0, "root": str(runs), "runs": 2, "control": False, "live": [], "reading": None}
     }
     answer = served.get("/api/runs?q=tag:review%20op:25")
     assert answer["count"] == 1 and answer["runs"][0]["title"] == HOSTILE and answer["runs"][0]["model"] == HOSTILE

@@ -51,10 +51,10 @@ def command(args) -> int:
     root, where = asked(args.words, args.runs)
     index = Index(root)
     try:
-        index.refresh()
+        _refresh(index)
         runs_ = index.find(where)
         if args.figures and _work_out(index, runs_):
-            index.refresh()
+            _refresh(index)
             runs_ = index.find(where)
         for run in runs_:
             print(json.dumps(as_json(root, run)) if args.json else "\n".join(lines(root, run)))
@@ -65,6 +65,13 @@ def command(args) -> int:
     finally:
         index.close()
     return 0
+
+
+def _refresh(index: Index) -> None:
+    show = Progress()
+    index.refresh(lambda done, due: show.show(f"reading runs: {done} of {due}") if done else None)
+    if show.live:
+        show.show("")
 
 
 def asked(words: list[str], runs: str | None) -> tuple[Path, Part]:

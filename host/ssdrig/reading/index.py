@@ -10,6 +10,7 @@ hold. A word without a key is looked for in the name, title, tags, plan, model a
 word turns it round."""
 
 import calendar
+import contextlib
 import datetime
 import hashlib
 import json
@@ -18,7 +19,7 @@ import re
 import shlex
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,12 +30,14 @@ from ssdrig.reading import one_run
 from ssdrig.runs import parts
 
 VERSION = 5  # of the table; one of another version is made again
+STORE_S = 0.25  # rows are stored as often as this, so that others see them and an interrupted refresh loses little
 FRESH_NS = 2_000_000_000  # a folder that has changed so lately may change again within one tick of its clock
 COLUMNS = (
     *("id", "path", "key", "parts", "run", "started_utc_ns", "plan", "variant", "model", "serial", "op_percent"),
     *("simulated", "scaled", "state", "why", "title", "tags", "drive", "words", "figures"),
 )
 BUSY_S = 20.0
+NO_LOCK = contextlib.nullcontext()
 Part = tuple[str, list[str | float]]  # a condition in SQL, and its parameters
 
 
@@ -62,7 +65,7 @@ class Run(NamedTuple):
 
 
 class Index:
-    """The index of one folder of runs. Not for several threads."""
+    """The index of one folder of runs. Several threads need one lock, which refresh() takes by itself."""
 
     def __init__(self, root: str | os.PathLike, cache: Path | None = None):
         """Raises UsageError if the folder cannot be looked into. cache: folder of the index (default: the user's)."""
@@ -80,18 +83,26 @@ class Index:
     def close(self) -> None:
         self._db.close()
 
-    def refresh(self) -> int:
-        """Make the rows of folders that have changed; returns how many. The row of a damaged folder states the
-        damage. Raises JournalError if the folder of runs has gone."""
+    def refresh(
+        self,
+        progress: Callable[[int, int], None] = lambda done, due: None,
+        lock: contextlib.AbstractContextManager = NO_LOCK,
+    ) -> int:
+        """Make the rows of folders that have changed, the latest first; returns how many. The row of a damaged folder
+        states the damage. Raises JournalError if the folder of runs has gone.
+
+        progress: called with how many of the folders due have been read: with 0 first, then whenever some are stored.
+        lock: held while the table is used, and not while a folder is read."""
         for again in (self._opened, lambda: _table(":memory:")):
             try:
-                return self._refreshed()
+                return self._refreshed(progress, lock)
             except sqlite3.DatabaseError as error:
-                self._db.close()
-                if not isinstance(error, sqlite3.OperationalError):  # which means that it cannot be written: no damage
-                    self.file.unlink(missing_ok=True)
-                self._db = again()
-        return self._refreshed()
+                with lock:
+                    self._db.close()
+                    if not isinstance(error, sqlite3.OperationalError):  # which means that it cannot be written
+                        self.file.unlink(missing_ok=True)
+                    self._db = again()
+        return self._refreshed(progress, lock)
 
     def find(self, where: Part = ("1", []), limit: int = -1, offset: int = 0) -> list[Run]:
         """The runs for which a condition (condition()) holds, the latest first."""
@@ -137,22 +148,37 @@ class Index:
         except OSError:
             return _table(":memory:")
 
-    def _refreshed(self) -> int:
-        known = {os.fsdecode(row[0]): row[1:] for row in self._db.execute("SELECT path, key, parts, state FROM run")}
-        now_ns, there, rows = time.time_ns(), set(), []
+    def _refreshed(self, progress: Callable[[int, int], None], lock: contextlib.AbstractContextManager) -> int:
+        with lock:
+            listed = self._db.execute("SELECT path, key, parts, state FROM run").fetchall()
+        known = {os.fsdecode(row[0]): row[1:] for row in listed}
+        now_ns, there, due = time.time_ns(), set(), []
         for path in folders(self.root):
             there.add(path)
             key, count, state = known.get(path, (None, 1, None))
-            if key and state != "running" and key == _key(self.root / path, count):
-                continue
+            if not key or state == "running" or key != _key(self.root / path, count):
+                due.append(path)
+        due.sort(key=lambda path: _changed_ns(self.root / path), reverse=True)
+        gone, rows, stored_s = known.keys() - there, [], time.monotonic()
+        if due:
+            progress(0, len(due))
+        for done, path in enumerate(due, 1):
             rows.append(self._made(path, now_ns))
-        gone = known.keys() - there
+            if done < len(due) and time.monotonic() - stored_s > STORE_S:
+                with lock:
+                    self._store(rows)
+                rows, stored_s = [], time.monotonic()
+                progress(done, len(due))
         if rows or gone:
-            marks = ", ".join("?" * len(COLUMNS))
-            with self._db:
-                self._db.executemany(f"INSERT OR REPLACE INTO run ({', '.join(COLUMNS)}) VALUES ({marks})", rows)
-                self._db.executemany("DELETE FROM run WHERE id = ?", [(_hash(path),) for path in gone])
-        return len(rows) + len(gone)
+            with lock:
+                self._store(rows, gone)
+        return len(due) + len(gone)
+
+    def _store(self, rows: list[tuple], gone: Iterable[str] = ()) -> None:
+        marks = ", ".join("?" * len(COLUMNS))
+        with self._db:
+            self._db.executemany(f"INSERT OR REPLACE INTO run ({', '.join(COLUMNS)}) VALUES ({marks})", rows)
+            self._db.executemany("DELETE FROM run WHERE id = ?", [(_hash(path),) for path in gone])
 
     def _made(self, path: str, now_ns: int) -> tuple:
         folder = self.root / path
@@ -230,6 +256,13 @@ def _key(folder: Path, count: int) -> str | None:
         return " ".join(map(str, stamps))
     except OSError:
         return None
+
+
+def _changed_ns(folder: Path) -> int:
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _real(path: str | os.PathLike) -> Path:

@@ -23,6 +23,7 @@ import threading
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -251,30 +252,59 @@ MOST_COURSES = 64
 PING_S = 10.0
 BODY_S = 10.0  # limit for receiving the body of a request
 LEAST_REFRESH_S = 2.0
+FRESH_S = 0.5  # an answer waits this long for what has changed
 
 
 class Archive:
-    """The index, for one caller at a time, refreshed when it is asked for and at most so often that it takes a fiftieth
-    of the time."""
+    """The index, for one question at a time. A thread reads what has changed: when it is asked for, at most so often
+    that it takes a fiftieth of the time."""
 
     def __init__(self, root: Path):
         self._index = Index(root)
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the index
+        self._starting = threading.Lock()
+        self._refreshed: Future[None] = Future()
+        self._refreshed.set_result(None)
         self._next = 0.0
         self.root = self._index.root
+        self.reading: dict | None = None  # {"done", "of"}: runs that were read, and all that are due; None: none is
 
-    def ask(self, question: Callable[[Index], Any], fresh: bool = True) -> Any:
+    def ask(self, question: Callable[[Index], Any], wait_s: float | None = FRESH_S) -> Any:
+        """The answer from what is indexed, which is up to date if that takes at most `wait_s` (None: without a limit;
+        0: not asked for). Raises JournalError if the folder of runs has gone."""
+        if wait_s != 0:
+            with contextlib.suppress(TimeoutError):
+                self._refresh().result(wait_s)
         with self._lock:
-            if fresh and time.monotonic() >= self._next:
-                began = time.monotonic()
-                self._index.refresh()
-                took = time.monotonic() - began
-                self._next = time.monotonic() + max(LEAST_REFRESH_S, 50 * took)
             return question(self._index)
 
+    def _refresh(self) -> "Future[None]":
+        """The refresh that goes on, or else a new one if it is time for it, or else the last one."""
+        with self._starting:
+            if self._refreshed.done() and time.monotonic() >= self._next:
+                self._refreshed = Future()
+                threading.Thread(target=self._read, args=(self._refreshed,), daemon=True, name="serve-index").start()
+            return self._refreshed
+
+    def _read(self, refreshed: "Future[None]") -> None:
+        def progress(done: int, due: int) -> None:
+            self.reading = {"done": done, "of": due}
+
+        began, self.reading = time.monotonic(), {"done": 0, "of": None}
+        try:
+            self._index.refresh(progress, self._lock)
+        except BaseException as error:
+            self.reading = None
+            refreshed.set_exception(error)
+            return
+        now = time.monotonic()
+        self._next = now + max(LEAST_REFRESH_S, 50 * (now - began))
+        self.reading = None
+        refreshed.set_result(None)
+
     def close(self) -> None:
-        """Does not wait for a question that is being answered: its thread ends with the process."""
-        if self._lock.acquire(blocking=False):
+        """Does not wait for a question or a refresh: their threads end with the process."""
+        if self._refreshed.done() and self._lock.acquire(blocking=False):
             self._index.close()
 
 
@@ -315,24 +345,27 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
     streams = [0]
     shown: dict[tuple, list[dict]] = {}  # id and stamp of a run -> Tail.course()
 
-    async def ask(question: Callable[[Index], Any], fresh: bool = True) -> Any:
-        return await in_thread(archive.ask, question, fresh)
+    async def ask(question: Callable[[Index], Any], wait_s: float | None = FRESH_S) -> Any:
+        return await in_thread(archive.ask, question, wait_s)
 
     async def first_page(request: Request) -> Response:
         return Response(page.html, media_type="text/html; charset=utf-8")
 
     async def hello(request: Request) -> Response:
-        live = await ask(lambda index: index.find(condition("state:running"), 50))
-        count = await ask(lambda index: index.count(), False)
-        hello = {"version": __version__, "root": str(archive.root), "runs": count, "control": with_control}
-        return JSONResponse(hello | {"live": [_row(run) for run in live]})
+        def state(index: Index) -> dict:
+            live = [_row(run) for run in index.find(condition("state:running"), 50)]
+            return {"runs": index.count(), "live": live, "reading": archive.reading}
+
+        hello = {"version": __version__, "root": str(archive.root), "control": with_control}
+        return JSONResponse(hello | await ask(state))
 
     async def runs(request: Request) -> Response:
         where = condition(request.query_params.get("q", "")[:500])
         limit, offset = (_number(request, key, most) for key, most in (("limit", MOST_ROWS), ("offset", 10**9)))
 
         def page_of_runs(index: Index) -> dict:
-            return {"count": index.count(where), "runs": [_row(run) for run in index.find(where, limit or 100, offset)]}
+            rows = [_row(run) for run in index.find(where, limit or 100, offset)]
+            return {"count": index.count(where), "runs": rows, "reading": archive.reading}
 
         return JSONResponse(await ask(page_of_runs))
 
@@ -366,7 +399,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
             run = index.get(request.path_params["id"])
             return (run.id, index.folder(run)) if run else None
 
-        run = await ask(chosen, False)
+        run = await ask(chosen, 0)
         return JSONResponse(await in_thread(courses, *run)) if run else PlainTextResponse("no such run\n", 404)
 
     async def earlier(request: Request) -> Response:
@@ -375,7 +408,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
             before = next(iter(index.find(alike(run), 1)), None) if run else None
             return (before, index.folder(before)) if before else None
 
-        before = await ask(previous)
+        before = await ask(previous, None)  # it is asked for once a run
         if not before:
             return JSONResponse({"run": None, "steps": []})
         run, folder = before
@@ -412,7 +445,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
             run = index.get(request.path_params["id"])
             return parts.of(index.folder(run))[-1] if run else None
 
-        path = await ask(folder, False) or await ask(folder)
+        path = await ask(folder, 0) or await ask(folder)
         return await in_thread(hub.tail, path) if path else None
 
     async def stream(request: Request) -> Response:

@@ -22,18 +22,28 @@ const Lists = (() => {
   async function look() {
     const reply = await ask("/api/hello");
     if (!reply) return;
+    const was = hello?.reading;
     hello = reply;
+    $("reading").textContent = progress(reply.reading);
     $("n-runs").textContent = reply.runs;
     const select = $("live-runs"), ids = reply.live.map((run) => run.id), now = Live.followed();
     select.replaceChildren(...reply.live.map((run) => el("option", `${run.model ?? "?"} ${run.serial ?? ""}, ${run.plan ?? ""}`, { value: run.id })));
     $("which").hidden = reply.live.length < 2;
     if (ids.length && !ids.includes(now)) Live.follow(ids[0]);
-    if (!ids.length && !now) Live.follow(null);
-    if ($("latest").hidden !== Boolean(ids.length || now)) latest();
+    if (!ids.length && !now) Live.follow(null, Boolean(reply.reading));
+    if (was && !reply.reading) show();
+    else if (reply.reading && !$("runs").hidden) runs();
+    else if (reply.reading || $("latest").hidden !== Boolean(ids.length || now)) latest();
     select.value = Live.followed() ?? "";
     $("acts").hidden = !reply.control || !ids.includes(Live.followed());
-    if (!Live.run()) $("server").textContent = `${reply.control ? "with control" : "read only"} · ${location.host} · nothing runs`;
+    if (!Live.run()) $("server").textContent = `${reply.control ? "with control" : "read only"} · ${location.host} ${reply.reading ? "" : " · nothing runs"}`;
   }
+  // Between two questions: short while runs are being read, of which each answer has more.
+  async function watch() {
+    if (!document.hidden) await look();
+    setTimeout(watch, hello?.reading ? 1000 : 5000);
+  }
+  const progress = (of) => !of ? "" : of.of == null ? "looking for runs" : `reading runs: ${num(of.done, 0)} of ${num(of.of, 0)}`;
 
   const named = (of) => `${of.model ?? "without a name"}${of.simulated && !of.model?.includes("SIMULATED") ? " SIMULATED" : ""}`;
 
@@ -43,13 +53,15 @@ const Lists = (() => {
     const reply = await ask(`/api/runs?q=&limit=${LATEST}&offset=0`);
     if (!reply) return;
     $("latest").hidden = Boolean(Live.followed());
+    $("latest-reading").textContent = reply.reading ? `Of the runs that have been read so far; ${progress(reply.reading)}.` : "";
     const courses = [];
     $("latest-rows").replaceChildren(...reply.runs.map((run) => {
       const f = run.figures, cell = (text, kind) => el("td", text, { class: kind }), course = el("td", null, { class: "spark" });
       courses.push([run.id, course]);
       return opens(el("tr", null, { title: run.path }, el("td", null, { class: "text" }, link(run)), cell(named(run), "text"), course, cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.state, `text state-${run.state}`), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.window_trust, OF_LOAD)), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.window_trust))));
     }));
-    if (!reply.runs.length) $("latest-rows").append(el("tr", null, {}, el("td", "No run yet.", { colspan: "8" })));
+    if (!reply.runs.length && !reply.reading) $("latest-rows").append(el("tr", null, {}, el("td", "No run yet.", { colspan: "8" })));
+    if (reply.reading) return; // what is drawn next to them waits until all are read
     for (const [id, course] of courses) {
       if (!course.isConnected || Live.followed()) return; // a run that goes on has the host for itself
       const points = (await ask(`/api/course/${id}`))?.flatMap((step) => step.rows.map(([, iops]) => iops)) ?? [];
@@ -112,7 +124,7 @@ const Lists = (() => {
     const reply = await ask(`/api/runs?q=${encodeURIComponent($("q").value)}&limit=${PER_PAGE}&offset=${offset}`);
     if (!reply) return;
     count = reply.count;
-    $("found").textContent = `${num(count, 0)} ${count === 1 ? "run" : "runs"}${count > PER_PAGE ? `, ${num(offset + 1, 0)} to ${num(Math.min(count, offset + PER_PAGE), 0)} shown, the latest first` : ", the latest first"}`;
+    $("found").textContent = `${num(count, 0)} ${count === 1 ? "run" : "runs"}${count > PER_PAGE ? `, ${num(offset + 1, 0)} to ${num(Math.min(count, offset + PER_PAGE), 0)} shown, the latest first` : ", the latest first"}${reply.reading ? `; ${progress(reply.reading)}` : ""}`;
     $("rows").replaceChildren(...reply.runs.map(row));
     $("earlier").disabled = offset + PER_PAGE >= count;
     $("later").disabled = !offset;
@@ -251,7 +263,7 @@ const Lists = (() => {
 
   window.addEventListener("hashchange", show);
   show();
-  if (Client.token()) { look(); setInterval(() => { if (!document.hidden) look(); }, 5000); }
+  if (Client.token()) watch();
   else Client.trouble(Client.SERVER, Client.LOST);
   return { look, control: () => Boolean(hello?.control), runs };
 })();
