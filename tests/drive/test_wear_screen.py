@@ -47,6 +47,12 @@ def test_it_fits_its_terminal(read, width):
     assert len(set(bars)) == 1 and wear_screen.LEAST_BAR <= bars[0] <= wear_screen.BAR
 
 
+@pytest.mark.parametrize("width", range(40, 101, 3))
+def test_an_option_is_not_broken_at_its_hyphens(read, width):
+    _, got = read(NVME)
+    assert "--start YYYY-MM-DD" in " ".join(wear_screen.screen(got, width, False).split())
+
+
 def test_the_screen_says_what_is_over(read):
     document = copy.deepcopy(NVME)
     document["nvme_smart_health_information_log"] |= {

@@ -23,7 +23,7 @@ def run(iops, watts, p99_us=500.0, tested=500 * GB, error=0.0):
     row.notes = []
     header = {"drive": {"capacity_bytes": 500 * GB}, "method": {"tested_bytes": tested}, "simulated": True}
     data = SimpleNamespace(header=header, state="complete", why=None)
-    plan = SimpleNamespace(name="consistency", text="", params={})
+    plan = SimpleNamespace(name="consistency", text="", params={}, scaled=False)
     return SimpleNamespace(
         data=data, plan=plan, rows=[row], verdicts=[], of=lambda path: [row] if path == "load" else []
     )
@@ -73,6 +73,18 @@ def test_what_is_not_stated_is_null_with_its_reason():
     assert of.per_TB.value is None and of.iops.value == 5000
     dear = economy.several(member("dear", run(5000, 2.0), "80 USD", None), 1, 1, "USD")
     assert (dear.per_TB.value, dear.per_TB.why) == (None, economy.NO_RATING)
+
+
+def test_nothing_is_set_against_the_price_of_a_scaled_run():
+    table = run(10_000, 2.5, tested=2 * GB)
+    table.plan.scaled = True
+    scaled = member("client", table, "80 USD", own=True)
+    of = economy.several(scaled, 1, 1, "USD")
+    assert [(one.value, one.why) for one in (of.per_drive_write, of.per_TB)] == [(None, economy.SCALED)] * 2
+    assert of.cost.value == 80 and of.iops.value == 10_000
+    assert economy.sentence([scaled]) == "80 USD." and "GB for each USD" in economy.sentence([CLIENT])
+    html = "".join(economy.cards([scaled, ENTERPRISE], "USD"))
+    assert html.count(economy.SCALED) == 4
 
 
 def test_the_section_has_a_line_for_each_drive_and_each_over_provisioning():

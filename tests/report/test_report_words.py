@@ -56,6 +56,8 @@ def test_the_test_is_described_as_the_run_folder_has_it():
         "16 KiB random write over the whole tested range at queue depth 1, after a purge (format) and a sequential fill"
         " with 1 MiB blocks."
     )
+    del Data.header["method"]["fill_block_bytes"]
+    assert words.description(Data, figure).endswith("a purge (format) and a sequential fill.")
     nothing = {"purge": None, "fill_MBps": None}
     assert words.description(Data, nothing) == "16 KiB random write over the whole tested range at queue depth 1."
     Data.header = {"method": {"name": "other"}}

@@ -167,7 +167,7 @@ def _block(row: dict, columns: int) -> str:
     return "\n".join(
         [
             f"{node}  {serial}  {model}",
-            *textwrap.wrap(facts, columns, subsequent_indent="  "),
+            *textwrap.wrap(facts, columns, subsequent_indent="  ", break_on_hyphens=False),
             f"  test: {shown}",
             *_below(row, columns),
         ]

@@ -119,8 +119,8 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
         return (
             None,
             times,
-            f"the SMART reading nearest its {('start', 'end')[edge]} is at {times[edge]:.1f} s, with"
-            f" {100 * shares[edge]:.0f} % of the window's I/O between; at most {100 * EDGE_SHARE:.0f} % may be",
+            f"SMART read {100 * shares[edge]:.0f} % of its I/O from its {('start', 'end')[edge]},"
+            f" at {times[edge]:.1f} s (limit {100 * EDGE_SHARE:.0f} %)",
         )
     ((_, amplification),) = wa.during([polls[i] for i in ends])
     if amplification.value is None:

@@ -15,6 +15,7 @@ from ssdrig.views.context import Cell, doubt_at, figure, number_table, plus_minu
 # what the price is set against: the first figure of the library's table that has IOPS of random writes
 LOAD = next(of for section in reviews.sections() for of in section.figures if of.plan == "consistency")
 NO_RATING = "its rated endurance is not known"
+SCALED = "SCALED: it does not use all that the price buys"
 NO_PRICES = (
     "No price is stated. A table [price] in review.toml, a drive's model with its price on each line, gives figures per"
     " unit of money, of all drives of the library."
@@ -77,6 +78,12 @@ def measured(member: Member, word: str) -> Uncertain:
     return uncertain_at(run, LOAD.of, dict(LOAD.where), word, LOAD.window)
 
 
+def of_price(member: Member, figure: Uncertain) -> Uncertain:
+    """A figure to be set against the price; null of a SCALED run, which uses a part of the drive."""
+    scaled = any(run.plan.scaled for run in member.tables.values())
+    return Uncertain(None, None, UNKNOWN, SCALED) if scaled else figure
+
+
 def currency(drives: Sequence[Member]) -> str | None:
     """That of the reviewed drive's price; without one the first that another drive has."""
     priced = sorted((member for member in drives if member.price), key=lambda member: not member.own)
@@ -111,10 +118,10 @@ def cards(drives: Sequence[Member], money: str) -> list[str]:
         run = member.tables.get(LOAD.plan)
         unlike = library.apart(run, reviewed) if run and reviewed else None
         values = {
-            "gb-per-money": price.per_unit(used_bytes(member).scaled(1e-9), member.price, money),
-            "iops-per-money": price.per_unit(measured(member, "iops"), member.price, money),
-            "cost-drive-write": price.of_unit(member.price, drive_writes(member), money),
-            "cost-TB": price.of_unit(member.price, rated_TB(member), money),
+            "gb-per-money": price.per_unit(of_price(member, used_bytes(member).scaled(1e-9)), member.price, money),
+            "iops-per-money": price.per_unit(of_price(member, measured(member, "iops")), member.price, money),
+            "cost-drive-write": price.of_unit(member.price, of_price(member, drive_writes(member)), money),
+            "cost-TB": price.of_unit(member.price, of_price(member, rated_TB(member)), money),
         }
         for key, value in values.items():
             entries[key].append(Entry(i, value, unlike if key == "iops-per-money" else None))
@@ -132,8 +139,8 @@ def several(member: Member, low: int, high: int, money: str) -> Several:
         measured(member, "iops/W"),
         used_bytes(member).scaled(high),
         price.of_unit(member.price, Uncertain(1.0, 0.0), money).scaled(high),
-        price.of_unit(member.price, drive_writes(member), money).scaled(high),
-        price.of_unit(member.price, rated_TB(member), money),
+        price.of_unit(member.price, of_price(member, drive_writes(member)), money).scaled(high),
+        price.of_unit(member.price, of_price(member, rated_TB(member)), money),
     )
 
 
@@ -202,8 +209,8 @@ def sentence(drives: Sequence[Member]) -> str:
     first = next((member for member in drives if member.own and member.price), None)
     if money is None or first is None:
         return ""
-    capacity = price.per_unit(used_bytes(first).scaled(1e-9), first.price, money)
-    written = price.of_unit(first.price, rated_TB(first), money)
+    capacity = price.per_unit(of_price(first, used_bytes(first).scaled(1e-9)), first.price, money)
+    written = price.of_unit(first.price, of_price(first, rated_TB(first)), money)
     parts = [f"{first.price}"]
     parts += [f"{figure(capacity.value)} GB for each {money}"] if capacity.value is not None else []
     parts += (

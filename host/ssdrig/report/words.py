@@ -28,7 +28,8 @@ def description(data, figure: Mapping) -> str:
     if figure["purge"]:
         before.append(f"a purge ({figure['purge']})")
     if figure["fill_MBps"]:
-        before.append(f"a sequential fill with {block(method.get('fill_block_bytes'))} blocks")
+        size = method.get("fill_block_bytes")
+        before.append(f"a sequential fill with {exact_size(size)} blocks" if size else "a sequential fill")
     return words + (f", after {' and '.join(before)}" if before else "") + "."
 
 

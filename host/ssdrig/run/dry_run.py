@@ -97,7 +97,7 @@ def in_columns(rows: Sequence[tuple[str, str, str, str]], wide: int | None) -> l
         room = max(LEAST_WHAT, min(room, wide - 1 - len(f"  {'':{name}}  ") - len(f"  {'':{time}}  {'':{size}}")))
     lines = []
     for row in rows:
-        first, *more = textwrap.wrap(row[1], room, break_long_words=False) or [""]
+        first, *more = textwrap.wrap(row[1], room, break_long_words=False, break_on_hyphens=False) or [""]
         lines.append(f"  {row[0]:{name}}  {first:{room}}  {row[2]:>{time}}  {row[3]:>{size}}")
         lines += [f"  {'':{name}}  {more_line}" for more_line in more]
     return lines

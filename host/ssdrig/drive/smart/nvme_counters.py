@@ -115,10 +115,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
             + (
                 "none of the log pages that could have them (C0h, 22h, 09h, the maker's) does"
                 if asked
-                else (
-                    "smartctl's JSON of an NVMe drive has no such "
-                    "counter; the log pages C0h, 22h, 09h and the makers' own have it"
-                )
+                else "not in smartctl's JSON of NVMe; log page C0h, 22h, 09h or the maker's may have them"
             )
         )
     return out

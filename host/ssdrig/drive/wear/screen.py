@@ -16,6 +16,7 @@ from ssdrig.drive.wear.wa import figure
 BAR, LEAST_BAR = 20, 8  # characters
 NAME, SHARE = 16, 9  # characters before and after a bar
 LEAST_WORDS = 12  # characters of a line next to a bar
+WHOLE = {"break_on_hyphens": False}  # options, dates and names of models are not broken
 ENDS = {"lowest": "pe_cycles_min", "highest": "pe_cycles_max"}
 LIMITS = {
     "tbw": "the rated TBW",
@@ -58,11 +59,11 @@ def screen(report: dict, width: int | None = None, colour: bool | None = None, e
         body.append(f"{retention['words']}.")
     lines += [""] if body else []
     for text in body:
-        lines += textwrap.wrap(text, width)
+        lines += textwrap.wrap(text, width, **WHOLE)
     if report["unknown"]:
         lines += ["", paint("not known:", "bold")]
         for text in report["unknown"]:
-            lines += textwrap.wrap(text, width, initial_indent="  - ", subsequent_indent="    ")
+            lines += textwrap.wrap(text, width, initial_indent="  - ", subsequent_indent="    ", **WHOLE)
     return "\n".join(lines) + "\n"
 
 
@@ -156,7 +157,7 @@ def _head(report: dict, width: int, paint) -> list[str]:
     counts_in_words = [words.format(value) for value, words in counts if value is not None]
     reasons = []
     for reason in report["health_reasons"]:
-        lines = textwrap.wrap(reason["words"], width, initial_indent="  ! ", subsequent_indent="    ")
+        lines = textwrap.wrap(reason["words"], width, initial_indent="  ! ", subsequent_indent="    ", **WHOLE)
         reasons += [paint(line, HEALTH[reason["state"]][1]) for line in lines]
     return [
         *_packed(name or "unknown model", "bold", about, width, paint),
@@ -217,7 +218,7 @@ def _bars(report: dict, width: int, paint) -> list[str]:
         left = percent - (p["available_spare_threshold_percent"] or 0) if name == "spare left" else 100 - percent
         shade = "green" if left > 20 else "yellow" if left > 0 else "red"
         share = f"{percent:.0f} %" if percent >= 10 or percent == int(percent) else f"{percent:.1f} %"
-        first, *more = textwrap.wrap(words, max(LEAST_WORDS, width - indent)) or [""]
+        first, *more = textwrap.wrap(words, max(LEAST_WORDS, width - indent), **WHOLE) or [""]
         rest = paint("·" * (room - len(bar)), "dim")
         out.append(f"{name:{NAME}}{paint(bar, shade)}{rest} {share:>6}  {first}".rstrip())
         out += [" " * indent + line for line in more]
