@@ -89,10 +89,43 @@ def test_a_page_that_ends_early_is_refused(decode, whole):
             decode(whole[:end])
 
 
+def number(data: bytes, at: int, count: int) -> int:
+    return int.from_bytes(data[at : at + count], "little")
+
+
+# decoder -> how long a page is by its head of so many bytes, and how many records it has
+WHOLE = {
+    nvme_fdp.decode_21h: (8, lambda head: (8 + 8 * number(head, 0, 2), number(head, 0, 2))),
+    nvme_fdp.decode_23h: (64, lambda head: (64 + 64 * number(head, 0, 4), number(head, 0, 4))),
+    nvme_fdp.decode_status: (16, lambda head: (16 + 32 * number(head, 14, 2), number(head, 14, 2))),
+}
+
+
+@pytest.mark.parametrize("decode", WHOLE)
+@given(data=st.data())
+def test_any_bytes_are_decoded_if_the_page_is_whole_and_refused_if_not(decode, data):
+    count = data.draw(st.integers(0, 4))
+    head = bytearray(data.draw(st.binary(min_size=64, max_size=64)))
+    at, size = (14, 2) if decode is nvme_fdp.decode_status else (0, 4 if decode is nvme_fdp.decode_23h else 2)
+    head[at : at + size] = count.to_bytes(size, "little")
+    page = bytes(head) + data.draw(st.binary(max_size=300))
+    least, of_head = WHOLE[decode]
+    whole, records = of_head(page)
+    assert records == count
+    if len(page) < max(least, whole):
+        with pytest.raises(DriveError):
+            decode(page)
+    else:
+        assert len(decode(page)) == count and decode(page[: max(least, whole)]) == decode(page + b"\xff" * 64)
+
+
 @given(st.binary(max_size=300))
-def test_any_bytes_are_decoded_or_refused(data):
-    for decode in (nvme_fdp.decode_20h, nvme_fdp.decode_21h, nvme_fdp.decode_23h, nvme_fdp.decode_status):
-        try:
-            decode(data)
-        except DriveError:
-            pass
+def test_any_bytes_of_log_20h_are_decoded_in_full_or_refused(data):
+    try:
+        configurations = nvme_fdp.decode_20h(data)
+    except DriveError:
+        assert nvme_fdp.HEAD_BYTES > len(data) or number(data, 4, 4)
+        return
+    assert len(configurations) == (number(data, 0, 2) + 1 if number(data, 4, 4) else 0)
+    assert len(data) >= nvme_fdp.HEAD_BYTES + sum(64 + 4 * len(one.handles) for one in configurations)
+    assert nvme_fdp.decode_20h(data + b"\xff" * 64) == configurations

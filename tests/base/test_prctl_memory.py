@@ -78,8 +78,15 @@ def test_what_is_free_below_a_block_that_stays_goes_back():
 
 def test_a_c_library_without_it_is_left_alone(monkeypatch):
     monkeypatch.setattr(prctl, "_libc", object())
-    prctl.give_back()
-    prctl.large_apart()
+    for without in (prctl.give_back, prctl.large_apart, prctl.small_pages):
+        assert without() is None
+    called = []
+    names = ("malloc_trim", "mallopt", "prctl")
+    libc = type("Libc", (), {name: lambda _, *words, name=name: called.append(name) for name in names})
+    monkeypatch.setattr(prctl, "_libc", libc())
+    for within in (prctl.give_back, prctl.large_apart, prctl.small_pages):
+        within()
+    assert called == list(names)
 
 
 def test_a_thread_is_of_real_time_and_then_as_before(monkeypatch):

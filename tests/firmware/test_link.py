@@ -287,13 +287,18 @@ def test_a_host_that_stands_still_blocks_no_write(acts):
     fifo = Fifo()
     link, _ = made(port=fifo)
     link.sink, link.writer = fifo, types.SimpleNamespace(ipoll=lambda _: [1] if fifo.held < 256 else [])
+    taken = 0
     for act in acts:
         if act == "host":
             fifo.take()
         elif act == "send":
             link.send()
         else:
-            queue(link, bytes([1]) * act)
+            taken += queue(link, bytes([1]) * act)
+    while link.used:  # and a host that goes on gets all of it
+        fifo.take()
+        link.send()
+    assert len(drained(link, fifo)) == taken
 
 
 def test_an_empty_fifo_takes_four_packets_at_once():
