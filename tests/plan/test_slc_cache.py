@@ -279,6 +279,7 @@ def test_a_straight_line_until_the_cache_is_whole():
     assert (
         "500 MB/s of cache came back, from 2.00 s of rest on; by 3 rests" in sentence and "2 rests left out" in sentence
     )
+    assert "–" not in " ".join(plateaus_html.recovery_in_words(recovery_._replace(delay_s=None)))
     awake = recovery.of([rest(t) for t in (0.5, 1.5, 3, 5, 8, 20, 60)])  # its floor is that before it begins to fold
     assert awake.energy_J_per_GB == pytest.approx(4)
     idle = recovery.of([rest(t)._replace(rest_J=4 * t) for t in (0.5, 1.5, 3, 5, 8, 20)])
@@ -305,6 +306,8 @@ def test_the_answer_has_the_size_of_the_cache_and_the_speed_of_each_plateau(spee
     row = SimpleNamespace(result=result, value=lambda key: 740.0)
     words = plateaus_html.in_words(row).replace("\u202f", " ")
     assert words.startswith(begins) and words.endswith("; all of it 740 MB/s")
+    row.value = lambda key: None
+    assert "–" not in plateaus_html.in_words(row)
 
 
 # --- the plans and their page

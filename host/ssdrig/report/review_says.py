@@ -172,8 +172,7 @@ def slc_cache(tables: Sequence[Table]) -> str:
         cost = Uncertain(back["energy_J_per_GB"], back["energy_error_J_per_GB"])
         joules = f" for {plus_minus(cost, 'J')} each GB" if cost.value is not None else ""
         speed = Uncertain(back["rate_Bps"], back["rate_error_Bps"]).scaled(1e-6)
-        rate = f"{plus_minus(speed, 'MB/s')} of it come back{joules}"
-        out.append(f"{rate}, from {figure(back['delay_s'])} s of rest on")
+        out.append(f"{plus_minus(speed, 'MB/s')} of it come back{joules}{plateaus_html.begun(back['delay_s'])}")
     text = "; ".join(out)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

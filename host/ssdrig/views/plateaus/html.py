@@ -94,7 +94,8 @@ def in_words(row: Row) -> str:
         speeds = [figure(plateau["bw_mean_MBps"]) for plateau in event["plateaus"]]
         after = f", then {' and '.join(speeds[1:])} MB/s" if len(speeds) > 1 else ""
         words = f"cache {sized(event)}" + (f" at {speeds[0]} MB/s{after}" if speeds else "")
-    return f"{words}; all of it {figure(row.value('MB/s'))} MB/s"
+    speed = row.value("MB/s")
+    return words if speed is None else f"{words}; all of it {figure(speed)} MB/s"
 
 
 def sized(event: dict) -> str:
@@ -149,6 +150,11 @@ def recovery(context: Context) -> str:
     return "".join(out)
 
 
+def begun(delay_s: float | None, error_s: float | None = None) -> str:
+    """ ", from 1.2 ± 0.1 s of rest on"; "" where it is not known from when on."""
+    return "" if delay_s is None else f", from {plus_minus(Uncertain(delay_s, error_s), 's')} of rest on"
+
+
 def recovery_in_words(refill: law.Recovery, left_out: int = 0) -> list[str]:
     """The rate, what came back at most, and the energy; each with the reason where it is not known. `left_out`: rests
     after which the host limited the load."""
@@ -162,9 +168,7 @@ def recovery_in_words(refill: law.Recovery, left_out: int = 0) -> list[str]:
         lines.append(f"folding rate not known: {refill.why}")
     else:
         speed = plus_minus(Uncertain(refill.rate_Bps, refill.rate_error_Bps).scaled(1e-6), "MB/s")
-        begun = plus_minus(Uncertain(refill.delay_s, refill.delay_error_s), "s")
-        rate = f"{speed} of cache came back, from {begun} of rest on"
-        lines.append(f"{rate}; by {refill.used} rests")
+        lines.append(f"{speed} of cache came back{begun(refill.delay_s, refill.delay_error_s)}; by {refill.used} rests")
     if refill.energy_J_per_GB is None:
         lines.append(f"energy of folding not known: {refill.energy_why}")
     else:
