@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from browser import open_page, text
 from browser_serving import Serving
 from test_archive import make
+from test_browser_page import chromium, open_page, text  # noqa: F401  a fixture
 
 from ssdrig.base.errors import JournalError
 from ssdrig.reading import index as archive_index

@@ -33,7 +33,7 @@ const Lists = (() => {
     if (!ids.length && !now) Live.follow(null, Boolean(reply.reading));
     if (was && !reply.reading) show();
     else if (reply.reading && !$("runs").hidden) runs();
-    else if (reply.reading || $("latest").hidden !== Boolean(ids.length || now)) latest();
+    else if ((reply.reading && !$("bench").hidden) || $("latest").hidden !== Boolean(ids.length || now)) latest();
     select.value = Live.followed() ?? "";
     $("acts").hidden = !reply.control || !ids.includes(Live.followed());
     if (!Live.run()) $("server").textContent = `${reply.control ? "with control" : "read only"} · ${location.host} ${reply.reading ? "" : " · nothing runs"}`;
