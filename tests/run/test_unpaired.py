@@ -129,7 +129,7 @@ def ways(run: Path, tmp: Path) -> dict[str, str]:
             [json.dumps(runs_command.as_json(run.parent, of_run)), *runs_command.lines(run.parent, of_run)]
         )
         out["serve runs"] = json.dumps(app._row(of_run))
-        out["serve rigs"] = json.dumps(rigs.listed(index))
+        out["serve rigs"] = json.dumps(rigs.listed(index.find(), index.folder))
     finally:
         index.close()
     tail = Tail(run)

@@ -57,7 +57,7 @@ def listed(root) -> dict[str, dict]:
     index = Index(root)
     index.refresh()
     try:
-        return {rig["board"]: rig for rig in rigs.listed(index)}
+        return {rig["board"]: rig for rig in rigs.listed(index.find(), index.folder)}
     finally:
         index.close()
 

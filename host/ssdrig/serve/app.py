@@ -256,8 +256,8 @@ FRESH_S = 0.5  # an answer waits this long for what has changed
 
 
 class Archive:
-    """The index, for one question at a time. A thread reads what has changed: when it is asked for, at most so often
-    that it takes a fiftieth of the time."""
+    """The index, for one question at a time; others wait meanwhile, so none reads the files of runs. A thread reads what
+    has changed: when it is asked for, at most so often that it takes a fiftieth of the time."""
 
     def __init__(self, root: Path):
         self._index = Index(root)
@@ -266,7 +266,7 @@ class Archive:
         self._refreshed: Future[None] = Future()
         self._refreshed.set_result(None)
         self._next = 0.0
-        self.root = self._index.root
+        self.root, self.folder = self._index.root, self._index.folder  # these ask no table
         self.reading: dict | None = None  # {"done", "of"}: runs that were read, and all that are due; None: none is
 
     def ask(self, question: Callable[[Index], Any], wait_s: float | None = FRESH_S) -> Any:
@@ -430,15 +430,14 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         return JSONResponse(await ask(drives.listed))
 
     async def a_drive(request: Request) -> Response:
-        def drive_of(index: Index) -> dict | None:
-            run = index.get(request.path_params["id"])
-            return drives.one(index, run, watched) if run else None
-
-        answer = await ask(drive_of)
-        return JSONResponse(answer) if answer else PlainTextResponse("no such drive\n", 404)
+        same = await ask(lambda index: drives.runs_of(index, request.path_params["id"]))
+        if not same:
+            return PlainTextResponse("no such drive\n", 404)
+        return JSONResponse(await in_thread(drives.one, same, archive.folder, watched))
 
     async def all_rigs(request: Request) -> Response:
-        return JSONResponse(await ask(rigs.listed))
+        latest = await ask(lambda index: index.find(limit=rigs.MOST_RUNS))
+        return JSONResponse(await in_thread(rigs.listed, latest, archive.folder))
 
     async def followed(request: Request) -> Tail | None:
         def folder(index: Index) -> Path | None:

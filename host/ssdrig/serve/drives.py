@@ -1,6 +1,7 @@
 """The drives of an archive: their wear, from the latest SMART reading that a run or `ssdrig watch` has stored, and
 their runs."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ssdrig.base.errors import JournalError
@@ -31,11 +32,21 @@ def listed(index: Index) -> list[dict]:
     return list(by_drive.values())
 
 
-def one(index: Index, run: Run, watched: Path) -> dict:
-    """Wear and trend of the drive of a run; unknown values are None, and `why` is the reason if there is no wear at
-    all."""
-    same = [other for other in index.find() if (other.model, other.serial) == (run.model, run.serial)]
-    documents = _of_runs(index, same) + _of_watch(watched, run)
+def runs_of(index: Index, run_id: str) -> list[Run]:
+    """The runs of the drive of a run, the latest first; [] without that run."""
+    run = index.get(run_id)
+    same = (run.model, run.serial) if run else None
+    return [other for other in index.find() if (other.model, other.serial) == same]
+
+
+def one(same: Sequence[Run], folder: Callable[[Run], Path], watched: Path) -> dict:
+    """Wear and trend of the drive of some runs; unknown values are None, and `why` is the reason if there is no wear
+    at all.
+
+    folder: of a run; raises JournalError
+    watched: the folder of `ssdrig watch`"""
+    run = same[0]
+    documents = _of_runs(same, folder) + _of_watch(watched, run)
     out = {"model": run.model, "serial": run.serial, "simulated": run.simulated, "runs": [other.id for other in same]}
     if not documents:
         return out | {"wear": None, "trend": [], "why": "no run and no watch has kept a reading of SMART"}
@@ -71,12 +82,12 @@ def _plain(report: dict) -> dict:
     return {key: value if isinstance(value, int | float | list | None) else str(value) for key, value in report.items()}
 
 
-def _of_runs(index: Index, runs: list[Run]) -> list[tuple[dict, dict]]:
+def _of_runs(runs: Sequence[Run], folder: Callable[[Run], Path]) -> list[tuple[dict, dict]]:
     """The last reading of each run (the newest 50)."""
     out = []
     for run in runs[:50]:
         try:
-            part = parts.of(index.folder(run))[-1]
+            part = parts.of(folder(run))[-1]
             header = journal.open_run(part)
             documents = sorted((part / "smart").glob("*.json"))
             document = integrity.document_of(documents[-1]) if documents else {}

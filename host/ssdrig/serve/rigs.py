@@ -4,13 +4,14 @@ unknown, and the records in the journals of its runs. Read from files, because t
 import functools
 import os
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from ssdrig.base import latch
 from ssdrig.base.errors import JournalError
 from ssdrig.meter.pico import certificate
-from ssdrig.reading.index import Index, Run
+from ssdrig.reading.index import Run
 from ssdrig.reading.row import WHOLE
 from ssdrig.runs import integrity, journal, parts
 from ssdrig.serve import event_words
@@ -24,11 +25,13 @@ BAD = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 LOSSES = ("samples", "samples_lost", "closure_percent")
 
 
-def listed(index: Index) -> list[dict]:
-    """Each rig, the one that was used last first."""
+def listed(runs: Iterable[Run], folder_of: Callable[[Run], Path]) -> list[dict]:
+    """Each rig of the runs, which are the latest first, the one that was used last first.
+
+    folder_of: the folder of a run; raises JournalError"""
     by_rig: dict[tuple, dict] = {}
-    for run in index.find(limit=MOST_RUNS):
-        of_run = _of_run(index, run)
+    for run in runs:
+        of_run = _of_run(run, folder_of)
         if not of_run:
             continue
         hello = of_run["hello"]
@@ -41,10 +44,10 @@ def listed(index: Index) -> list[dict]:
     return list(by_rig.values())
 
 
-def _of_run(index: Index, run: Run) -> dict | None:
+def _of_run(run: Run, folder_of: Callable[[Run], Path]) -> dict | None:
     """The rig in a run's journal, or None."""
     try:
-        folder = index.folder(run)
+        folder = folder_of(run)
         last = parts.of(folder)[-1]
         status = os.stat(last / "events.jsonl")
         events = _events(last, status.st_size, status.st_mtime_ns)
