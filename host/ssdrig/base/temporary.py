@@ -19,7 +19,8 @@ def make(prefix: str, parent: str | os.PathLike) -> tuple[Path, int]:
     try:  # the file has its name only when it is locked: another process may sweep meanwhile
         fd = os.open(folder / f"{OWNER}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL | system.CLOEXEC, 0o600)
         try:
-            system.lock(fd)
+            with contextlib.suppress(OSError):  # without locks nobody can sweep there either
+                system.lock(fd)
             os.rename(folder / f"{OWNER}.new", folder / OWNER)
         except BaseException:
             os.close(fd)

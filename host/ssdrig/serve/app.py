@@ -256,8 +256,8 @@ FRESH_S = 0.5  # an answer waits this long for what has changed
 
 
 class Archive:
-    """The index, for one question at a time; others wait meanwhile, so none reads the files of runs. A thread reads what
-    has changed: when it is asked for, at most so often that it takes a fiftieth of the time."""
+    """The index, for one question at a time; others wait meanwhile, so none reads the files of runs. A thread reads
+    what has changed: when it is asked for, at most so often that it takes a fiftieth of the time."""
 
     def __init__(self, root: Path):
         self._index = Index(root)
