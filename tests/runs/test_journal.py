@@ -36,6 +36,22 @@ def test_a_folder_that_exists_is_never_taken_over(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
+KILLED = """
+import os, signal, sys
+from ssdrig.runs import journal
+journal.write_atomically = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+journal.create(sys.argv[1], {"run": "killed"})
+"""
+
+
+def test_what_a_kill_left_of_a_new_run_is_removed_by_the_next(tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    (left,) = tmp_path.iterdir()
+    assert done.returncode == -signal.SIGKILL and [*left.rglob("reserve")]
+    journal.create(tmp_path, {**HEADER, "run": "next"}).close("complete")
+    assert [path.name for path in tmp_path.iterdir()] == ["next"]
+
+
 def test_a_file_in_place_of_a_run_is_refused_with_the_way_to_import_it(tmp_path):
     """Results of fio alone."""
     (tmp_path / "fio.json").write_text('{"fio version": "fio-3.33", "jobs": []}')

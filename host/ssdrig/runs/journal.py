@@ -11,7 +11,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import stat
 import threading
 import time
@@ -20,7 +19,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from ssdrig.base import files, owner, system
+from ssdrig.base import files, owner, system, temporary
 from ssdrig.base.errors import JournalError
 from ssdrig.base.files import fsync_folder, write_atomically
 from ssdrig.runs import imported, integrity, rigbin
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 END_STATES = ("complete", "failed", "interrupted")
+HALF_MADE = ".run-"  # begins the name of a folder in which a run is being made
 SYNC_S = 0.5
 NAMES = 10  # that are tried for a new run
 LONG_BYTES = 100_000_000  # of a rig.bin
@@ -70,25 +70,25 @@ def make(path: Path, header: dict, *locks: int) -> "Journal":
     """A new folder at `path` with this run.json, open for writing, whole or not at all; `locks` are held with its own.
     Raises OSError; the locks are given back then, too."""
     owner.new(path)
-    half_made, held = path.parent / f".{path.name}.{os.getpid()}", [*locks]
+    held, text = [*locks], json.dumps(header, indent=1, ensure_ascii=False) + "\n"
     try:
-        half_made.mkdir(parents=True)
-        held.append(files.lock_file(half_made / "lock"))
-        system.lock(held[-1], wait=False)
-        for name in ("events.jsonl", "rig.bin"):
-            (half_made / name).touch()
-        (half_made / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))  # not sparse, not compressed away
-        write_atomically(
-            half_made / "run.json", (json.dumps(header, indent=1, ensure_ascii=False) + "\n").encode(errors="replace")
-        )
-        if path.exists():  # rename would replace an empty folder
-            raise FileExistsError(17, "File exists")
-        half_made.rename(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.folder(HALF_MADE, path.parent) as hidden:
+            half_made = hidden / path.name
+            half_made.mkdir()
+            held.append(files.lock_file(half_made / "lock"))
+            system.lock(held[-1], wait=False)
+            for name in ("events.jsonl", "rig.bin"):
+                (half_made / name).touch()
+            (half_made / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))  # not sparse, not compressed away
+            write_atomically(half_made / "run.json", text.encode(errors="replace"))
+            if path.exists():  # rename would replace an empty folder
+                raise FileExistsError(17, "File exists")
+            half_made.rename(path)
         fsync_folder(path.parent)
     except OSError:
         for lock in held:
             os.close(lock)
-        shutil.rmtree(half_made, ignore_errors=True)
         raise
     return Journal(path, *held)
 
