@@ -63,6 +63,13 @@ def test_what_is_lost_slow_and_refreshed_is_said(tmp_path):
     assert page.count("<svg") == 3 and "UNREADABLE" in page and 'class="warn"' in page
 
 
+def test_a_baseline_of_which_no_piece_could_be_read_has_no_figures():
+    base = dict.fromkeys(("MBps", "p50_us", "p99_us", "max_us")) | {"pieces": 0}
+    counted = {"bytes": MIB, "seconds": 1.0, "counted": {}, "begun_C": None, "ended_C": None}
+    manifest = {"baseline": base, "written": counted, "drive": {"wear_percent": None, "class": None}}
+    assert "–" not in " ".join(retention_sentences.written({"manifest": manifest, "off": None}))
+
+
 def test_energy_of_a_refresh_is_what_is_above_the_power_at_rest(tmp_path):
     row = SimpleNamespace(result=written(tmp_path, {}))
     (window,) = row.result["windows"]

@@ -60,10 +60,13 @@ def written(event: Mapping) -> list[str]:
     host, nand = (manifest["written"]["counted"].get(f"{of}_written_bytes") for of in ("host", "nand"))
     if host and nand is not None:
         out.append(f"NAND bytes {size(nand)} for {size(host)} of the host: at most {size(max(0, nand - host))} moved.")
-    out.append(
-        f"Baseline, read once: {figure(base['MBps'])} MB/s, P50 {figure(base['p50_us'])} µs, P99"
-        f" {figure(base['p99_us'])} µs in {base['pieces']} pieces."
-    )
+    if base["pieces"]:
+        out.append(
+            f"Baseline, read once: {figure(base['MBps'])} MB/s, P50 {figure(base['p50_us'])} µs, P99"
+            f" {figure(base['p99_us'])} µs in {base['pieces']} pieces."
+        )
+    else:
+        out.append("Baseline: no piece could be read.")
     wear = "not known" if drive["wear_percent"] is None else f"{figure(drive['wear_percent'])} %"
     out.append(f"Wear {wear}, class {drive['class'] or 'not known'}.")
     begun_C, ended_C = manifest["written"]["begun_C"], manifest["written"]["ended_C"]
