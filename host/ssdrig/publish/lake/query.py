@@ -11,11 +11,11 @@ import math
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ssdrig.base import temporary
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import hanging, printable, width
@@ -119,7 +119,8 @@ def command(args) -> int:
     if args.show:
         print(sql.strip())
         return 0
-    with tempfile.TemporaryDirectory(prefix="ssdrig-query-") as scratch:
+    with temporary.folder("ssdrig-query-") as folder:
+        scratch = str(folder)
         where = place.open_place(args.lake or f"{scratch}/lake")
         for run in named.several(args.runs, args.parent):
             write.export(run, where, export.lab_of(parts.root(run)), with_samples="sample" in sql.lower())
