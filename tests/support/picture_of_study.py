@@ -8,6 +8,7 @@ import pytest
 from conftest import ROOT
 
 SPICE = ROOT / "hardware/spice"
+NEAR_PIXELS, BESIDE = 3, 2
 NUMBER = r"-?\d+(?:\.\d+)?"
 
 
@@ -44,4 +45,16 @@ def compare(simulate, study):
     assert len(curves(made)) == made.count("<polyline") > 0
     for old, new in zip(curves(committed), curves(made), strict=True):
         apart = sorted(abs(a[1] - b[1]) for a, b in zip(old, new, strict=True))
-        assert apart[int(0.98 * len(apart))] <= 3  # pixels; a step may lie one point beside
+        assert apart[int(0.98 * len(apart))] <= NEAR_PIXELS
+        assert outside(old, new) == outside(new, old) == []
+
+
+def outside(curve, other):
+    """The points of a curve that lie off another's, where a step or a peak may lie BESIDE points to its side."""
+    heights = [y for _, y in other]
+    near = [heights[max(0, i - BESIDE) : i + BESIDE + 1] for i in range(len(heights))]
+    return [
+        at
+        for at, span in zip(curve, near, strict=True)
+        if not min(span) - NEAR_PIXELS <= at[1] <= max(span) + NEAR_PIXELS
+    ]
