@@ -113,8 +113,10 @@ def test_the_page_counts_the_runs_that_are_read(chromium, root, tmp_path):
         assert "3 of 5" in text(chromium, "#reading") and "3 of 5" in text(chromium, "#latest-reading")
         assert text(chromium, "#n-runs") == "3" and "No run" not in text(chromium, "#bench")
         (tmp_path / "go").touch()
+        chromium.wait("document.getElementById('reading').textContent === ''")
         chromium.wait("document.querySelectorAll('#latest-rows tr').length === 5")
-        assert text(chromium, "#reading") == text(chromium, "#latest-reading") == ""
+        chromium.wait("document.getElementById('latest-reading').textContent === ''")
+        assert "No run is going on" in text(chromium, "#bench-h")
         assert chromium.complaints() == []
     finally:
         served.end()
