@@ -84,7 +84,7 @@ def test_nothing_is_set_against_the_price_of_a_scaled_run():
     assert of.cost.value == 80 and of.iops.value == 10_000
     assert economy.sentence([scaled]) == "80 USD." and "GB for each USD" in economy.sentence([CLIENT])
     html = "".join(economy.cards([scaled, ENTERPRISE], "USD"))
-    assert html.count(economy.SCALED) == 4
+    assert html.count(f">{economy.SCALED}<") == 4
 
 
 def test_the_section_has_a_line_for_each_drive_and_each_over_provisioning():

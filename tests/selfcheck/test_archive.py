@@ -103,7 +103,7 @@ def test_a_folder_that_has_just_changed_is_read_again_until_its_clock_has_moved_
     index.refresh()
     os.utime(root / "a", ns=(changed_ns := time.time_ns(), changed_ns))
     for later_ns, read in ((archive_index.FRESH_NS - 1, (1, 1)), (archive_index.FRESH_NS, (1, 0))):
-        clock = SimpleNamespace(time_ns=lambda now_ns=changed_ns + later_ns: now_ns)
+        clock = SimpleNamespace(monotonic=time.monotonic, time_ns=lambda now_ns=changed_ns + later_ns: now_ns)
         monkeypatch.setattr(archive_index, "time", clock)
         assert (index.refresh(), index.refresh()) == read
 
