@@ -46,7 +46,12 @@ def compare(simulate, study):
     for old, new in zip(curves(committed), curves(made), strict=True):
         apart = sorted(abs(a[1] - b[1]) for a, b in zip(old, new, strict=True))
         assert apart[int(0.98 * len(apart))] <= NEAR_PIXELS
-        assert outside(old, new) == outside(new, old) == []
+        assert alike(old, new)
+
+
+def alike(old, new) -> bool:
+    """Whether all points of two curves lie on each other but one, at which a step may be sampled elsewhere."""
+    return max(len(outside(old, new)), len(outside(new, old))) <= 1
 
 
 def outside(curve, other):

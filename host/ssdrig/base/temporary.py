@@ -19,7 +19,7 @@ def make(prefix: str, parent: str | os.PathLike) -> tuple[Path, int]:
     try:  # the file has its name only when it is locked: another process may sweep meanwhile
         fd = os.open(folder / f"{OWNER}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL | system.CLOEXEC, 0o600)
         try:
-            with contextlib.suppress(OSError):  # without locks nobody can sweep there either
+            with contextlib.suppress(OSError):  # where no lock is possible, none is removed either
                 system.lock(fd)
             os.rename(folder / f"{OWNER}.new", folder / OWNER)
         except BaseException:

@@ -252,12 +252,12 @@ MOST_COURSES = 64
 PING_S = 10.0
 BODY_S = 10.0  # limit for receiving the body of a request
 LEAST_REFRESH_S = 2.0
-FRESH_S = 0.5  # an answer waits this long for what has changed
+FRESH_S = 0.5  # an answer waits this long for changed runs
 
 
 class Archive:
     """The index, for one question at a time; others wait meanwhile, so none reads the files of runs. A thread reads
-    what has changed: when it is asked for, at most so often that it takes a fiftieth of the time."""
+    changed runs: when it is asked for, for at most a fiftieth of the time."""
 
     def __init__(self, root: Path):
         self._index = Index(root)
@@ -267,10 +267,10 @@ class Archive:
         self._refreshed.set_result(None)
         self._next = 0.0
         self.root, self.folder = self._index.root, self._index.folder  # these ask no table
-        self.reading: dict | None = None  # {"done", "of"}: runs that were read, and all that are due; None: none is
+        self.reading: dict | None = None  # {"done", "of"}: runs that were read, and those due; None: nothing is due
 
     def ask(self, question: Callable[[Index], Any], wait_s: float | None = FRESH_S) -> Any:
-        """The answer from what is indexed, which is up to date if that takes at most `wait_s` (None: without a limit;
+        """The answer from the indexed runs, which are up to date if that takes at most `wait_s` (None: without a limit;
         0: not asked for). Raises JournalError if the folder of runs has gone."""
         if wait_s != 0:
             with contextlib.suppress(TimeoutError):
@@ -279,7 +279,7 @@ class Archive:
             return question(self._index)
 
     def _refresh(self) -> "Future[None]":
-        """The refresh that goes on, or else a new one if it is time for it, or else the last one."""
+        """The current refresh; without one a new one, if it is time for it, otherwise the last one."""
         with self._starting:
             if self._refreshed.done() and time.monotonic() >= self._next:
                 self._refreshed = Future()

@@ -40,8 +40,7 @@ def runs_of(index: Index, run_id: str) -> list[Run]:
 
 
 def one(same: Sequence[Run], folder: Callable[[Run], Path], watched: Path) -> dict:
-    """Wear and trend of the drive of some runs; unknown values are None, and `why` is the reason if there is no wear
-    at all.
+    """Wear and trend of the drive of some runs; unknown values are None; without any wear `why` has the reason.
 
     folder: of a run; raises JournalError
     watched: the folder of `ssdrig watch`"""

@@ -38,7 +38,7 @@ const Lists = (() => {
     $("acts").hidden = !reply.control || !ids.includes(Live.followed());
     if (!Live.run()) $("server").textContent = `${reply.control ? "with control" : "read only"} · ${location.host} ${reply.reading ? "" : " · nothing runs"}`;
   }
-  // Between two questions: short while runs are being read, of which each answer has more.
+  // Between two questions: short while runs are being read, because each answer has more.
   async function watch() {
     if (!document.hidden) await look();
     setTimeout(watch, hello?.reading ? 1000 : 5000);
@@ -61,7 +61,7 @@ const Lists = (() => {
       return opens(el("tr", null, { title: run.path }, el("td", null, { class: "text" }, link(run)), cell(named(run), "text"), course, cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.state, `text state-${run.state}`), cell(trust(f.trust), /BAD/.test(trust(f.trust)) ? "text state-failed" : "text"), cell(f.iops_mean == null ? "–" : marked(num(f.iops_mean, 0), f.window_trust, OF_LOAD)), cell(f.power_mean_W == null ? "–" : marked(num(f.power_mean_W, 3), f.window_trust))));
     }));
     if (!reply.runs.length && !reply.reading) $("latest-rows").append(el("tr", null, {}, el("td", "No run yet.", { colspan: "8" })));
-    if (reply.reading) return; // what is drawn next to them waits until all are read
+    if (reply.reading) return; // sparklines and wear wait until all are read
     for (const [id, course] of courses) {
       if (!course.isConnected || Live.followed()) return; // a run that goes on has the host for itself
       const points = (await ask(`/api/course/${id}`))?.flatMap((step) => step.rows.map(([, iops]) => iops)) ?? [];

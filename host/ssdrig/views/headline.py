@@ -156,7 +156,7 @@ def in_words(value: Uncertain, unit: str = "") -> str:
 
 
 def left_out(parts: Iterable[Part]) -> list[str]:
-    """What is not claimed: each reason once, after the names of its figures."""
+    """The figures that are not claimed: each reason once, after the names of its figures."""
     by_reason: dict[str, dict[str, None]] = {}
     for name, why in (figure for part in parts for figure in part.lacking):
         by_reason.setdefault(why, {})[in_a_sentence(name)] = None
@@ -231,7 +231,7 @@ def section(runs: Sequence[Table], names: Sequence[str]) -> str:
 
 
 def as_json(run: Table) -> list[dict]:
-    """For `report --json`: each part with its text and null, or the names of what is not claimed, and why."""
+    """For `report --json`: each part with its text and null, or the names of its figures that are not claimed and why."""
     return [
         {
             "text": part.text or "; ".join(dict.fromkeys(name for name, _ in part.lacking)),
