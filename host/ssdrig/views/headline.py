@@ -231,7 +231,7 @@ def section(runs: Sequence[Table], names: Sequence[str]) -> str:
 
 
 def as_json(run: Table) -> list[dict]:
-    """For `report --json`: each part with its text and null, or the names of its figures that are not claimed and why."""
+    """For `report --json`: each part with its text and null, or the names of figures that are not claimed and why."""
     return [
         {
             "text": part.text or "; ".join(dict.fromkeys(name for name, _ in part.lacking)),
