@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import threading
-from pathlib import Path
 
 import pytest
 import synthetic_run
