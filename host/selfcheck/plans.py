@@ -134,14 +134,14 @@ def plans(plans: int | None = None, rows: str | None = None) -> list[Figure]:
     """The plans that the virtual drive can run, the shortest first, so that a check that is stopped has most of them.
 
     plans: the first ones only.
-    rows: a file of rows, one JSON object a line: its plans are not run again, and each new row is appended, so that a
-    check that was stopped goes on."""
+    rows: a file of rows, one JSON object a line: its plans are not run again but where their run failed, and each new
+    row is appended, so that a check that was stopped goes on."""
     can = prepare.of_virtual(PRESET)
     shipped = {name: grammar.read(*grammar.find(name)) for name in grammar.shipped()}
     names = [name for name, plan in shipped.items() if "quick" in plan.variants and can.issuperset(plan.needs)][:plans]
     file = Path(rows) if rows else None
     lines = file.read_text().splitlines() if file and file.exists() else []
-    done = {row["plan"]: row for row in map(json.loads, lines)}
+    done = {row["plan"]: row for row in map(json.loads, lines) if not row["why"]}
     waiting = sorted((name for name in names if name not in done), key=lasts_s)
     for name in in_turn(waiting, "plans"):
         with tempfile.TemporaryDirectory(prefix="ssdrig-plans-", dir="/var/tmp") as folder:

@@ -47,3 +47,5 @@ def test_check_goes_on_where_it_was_stopped(tmp_path, monkeypatch, capfd):
     assert [figure.value for figure in figures[:2]] == pytest.approx([5.0, 5.0])
     assert json.loads(rows.read_text().splitlines()[1])["why"] == "exit code 8 of a run"
     assert "5.00 %" in capfd.readouterr().err
+    plans.plans(plans=3, rows=str(rows))
+    assert measured[3:] == [measured[1]]  # whose run had failed
