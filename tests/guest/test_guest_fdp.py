@@ -1,10 +1,12 @@
-"""Flexible data placement: a drive that QEMU emulates from 8.0 on, through an unmodified kernel and nvme-cli. Its
-configuration, handles, bytes and events; writes by handle."""
+"""Flexible data placement through an unmodified kernel and nvme-cli: a drive that QEMU emulates from 8.0 on, and the
+SIMULATED drive over NVMe/TCP. Its configuration, handles, bytes and events; writes by handle."""
 
 import json
 
 import pytest
+from serving import Serving
 
+from guest.connected import Connected
 from guest.qemu import FDP, OLDEST_QEMU_WITH_FDP
 from ssdrig.drive.wear import wa
 
@@ -33,7 +35,31 @@ def drive(guest, needs):
         version = ".".join(map(str, guest.qemu_version))
         pytest.skip(f"not run: QEMU {version} has no FDP, {OLDEST_QEMU_WITH_FDP}.0 and later have")
     needs("nvme", "smartctl")
-    return guest, guest.python(READ, FDP.serial).json()
+    return guest, guest.python(READ, FDP.serial).json() | {"serial": FDP.serial}
+
+
+@pytest.fixture(scope="module")
+def connected(machine, tmp_path_factory):
+    words = ("--preset", "nvme-tlc", "--capacity", "512MiB", "--nvme-tcp", "127.0.0.1:0", "--die-with-parent")
+    served = Serving(tmp_path_factory.mktemp("fdp"), *words, "--placement-handles", "2")
+    try:
+        drive = Connected(machine, served)
+        yield drive
+        drive.end()
+    finally:
+        served.end()
+
+
+@pytest.fixture
+def over_tcp(connected, needs):
+    """The same of the SIMULATED drive."""
+    needs("nvme", "smartctl")
+    return connected.machine, connected.machine.python(READ, connected.serial).json() | {"serial": connected.serial}
+
+
+@pytest.fixture(params=["drive", "over_tcp"])
+def either(request):
+    return request.getfixturevalue(request.param)
 
 
 def test_media_bytes_of_an_fdp_drive_give_its_write_amplification(drive):
@@ -61,8 +87,34 @@ def test_media_bytes_of_an_fdp_drive_give_its_write_amplification(drive):
     assert found.error < 1e-6
 
 
-def test_configuration_handles_and_events_are_as_nvme_cli_reads_them(drive):
-    guest, known = drive
+def test_statistics_of_the_simulated_drive_are_its_ledgers(over_tcp, connected):
+    guest, known = over_tcp
+    guest.do("zero", known["node"], MIB, 0, MIB // 2)  # a page that is all zeros is no counter to the tool
+    truth_before = connected.wait_until_quiet()
+    before = guest.ssdrig("wear", known["serial"], "--json").json()
+    guest.do("zero", known["node"], 16 * MIB, 0, MIB // 2)
+    truth = connected.wait_until_quiet()
+    after = guest.ssdrig("wear", known["serial"], "--json").json()
+    stats = guest.run("nvme", "fdp", "stats", known["controller"], *GROUP).json()
+    assert (int(stats["hbmw"]), int(stats["mbmw"])) == (truth["host_write_bytes"], truth["nand_write_bytes"])
+    assert after["fdp_host_written_bytes"] - before["fdp_host_written_bytes"] == 16 * MIB
+    found = wa.between(before, after)
+    spent = [truth[key] - truth_before[key] for key in ("nand_write_bytes", "host_write_bytes")]
+    assert found.value == pytest.approx(spent[0] / spent[1], abs=found.error or 0)
+
+
+def test_a_write_by_a_handle_fills_its_unit(over_tcp):
+    guest, known = over_tcp
+    before = known["known"]["handles"]
+    placed = ("--dir-type=2", "--dir-spec=1", "--start-block=0", "--block-count=7", "--data-size=4096")
+    done = guest.run("nvme", "write", known["node"], *placed, stdin="p" * 4096)
+    assert done.exit_code == 0, str(done)
+    after = guest.python(READ, known["serial"]).json()["known"]["handles"]
+    assert [old[2] - new[2] for old, new in zip(before, after, strict=True)] == [0, 8]
+
+
+def test_configuration_handles_and_events_are_as_nvme_cli_reads_them(either):
+    guest, known = either
     controller, node = known["controller"], known["node"]
     (theirs,) = guest.run("nvme", "fdp", "configs", controller, *GROUP).json()["configs"]
     ours = known["known"]["configuration"]
@@ -75,14 +127,14 @@ def test_configuration_handles_and_events_are_as_nvme_cli_reads_them(drive):
     assert len(known["events"]) == len(events["events"])
 
 
-def test_a_reclaim_unit_that_is_left_early_is_an_event(drive):
-    guest, known = drive
+def test_a_reclaim_unit_that_is_left_early_is_an_event(either):
+    guest, known = either
     guest.do("zero", known["node"], MIB // 4, 0, MIB // 4)
     enabled = ("--event-types=0", "--enable")
     guest.run("nvme", "fdp", "set-events", known["node"], "--placement-handle=0", *enabled)
     done = guest.run("nvme", "fdp", "update", known["node"], "--pids=0")
     assert done.exit_code == 0, str(done)
-    events = guest.ssdrig("wear", FDP.serial, "--json").json()["fdp_events"]
+    events = guest.ssdrig("wear", known["serial"], "--json").json()["fdp_events"]
     new = events[len(known["events"]) :]
     assert [(event["event"], event["placement_id"]) for event in new] == [("unit_not_filled", 0)]
 
