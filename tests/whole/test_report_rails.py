@@ -87,3 +87,22 @@ def test_the_browser_draws_the_rails_and_writes_them_as_csv(made):
         b.wait("document.querySelector('.review') && document.querySelector('tr[data-run=\"1\"] .review')")
         b.wait("document.body.dataset.ready === '10'")
         assert ink(b, "power", REVIEW) < with_rails
+
+
+@pytest.mark.slow
+def test_each_run_and_rail_has_a_strip_and_events_their_lanes(made):
+    """The sum of the reviewed run, its rails, the other run; below them lanes with the times of the events."""
+    if not browser.find():
+        pytest.skip("no Chromium is installed: the page was not run")
+    run = table.in_full(made[0].parent / "two")
+    with browser.Browser() as b:
+        b.open(made[0], ready=READY)
+        strips = b.js("ssdrig.strips()")
+        tall = b.js("document.querySelector('[data-panel=samples] canvas').getBoundingClientRect().height")
+        drawn = b.js("ssdrig.samples(0).short")
+    assert strips["names"][1:3] == ["5V", "12V <b>"] and len(strips["names"]) == 4 and drawn in strips["names"]
+    lanes = dict(strips["lanes"])
+    assert [event[0] for event in lanes["SMART"]] == pytest.approx([poll[0] for poll in run.data.polls], abs=0.01)
+    assert "window starts" in [words for _, _, words in lanes["Steps"]]
+    assert any(words.startswith("no samples of rail 1") for _, _, words in lanes["Rig"])
+    assert tall >= 4 * 60

@@ -31,6 +31,7 @@ KEYS = (
     *("window_s", "window_label", "rails", "windows", "kernel", "trust", "notes"),
 )
 OF_STEADY = "steady"  # the main window of the load, if the plan has it
+WINDOW_STARTS = "window starts"
 
 
 class Course(NamedTuple):
@@ -127,7 +128,7 @@ def _on_axis(data: RunData, run: RunData) -> None:
     data.log = [(at[0] - begin_s, at[1]) for at in run.log if at not in notes]
     data.log = sorted([*data.log, *((t, f"note: {text}") for t, text in own)], key=lambda at: at[0])
     if data.zoom_s:
-        data.marks.append((float(data.zoom_s), "window starts"))
+        data.marks.append((float(data.zoom_s), WINDOW_STARTS))
 
 
 def _header(table: Table, row: Row | None) -> dict:

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from ssdrig.reading import latency
+from ssdrig.reading.course import WINDOW_STARTS
+from ssdrig.reading.events import step_label
 from ssdrig.views.svg import look
 
 MISSING = 65535  # as a code of 16 bits (pack_samples.py)
@@ -159,7 +161,30 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int, o
         ),
         "polls": [rounded(poll[:2], 2) for poll in data.polls],
         "marks": [[round(t, 3), text[:40]] for t, text in data.marks],
+        "lanes": lanes(data),
     }
+
+
+RIG = ("rig ", "rail ", "no samples ", "power cut ")  # how a mark of the meter or the switch begins
+AFTER_s = 60  # after the load, as the cells
+
+
+def lanes(data) -> list[list]:
+    """[name, [[from s, to s, words]]] of each lane of events that has some: steps after the load and its window; the
+    meter and the switch; notes, and what failed."""
+    steps, of_rig, others = [], [], []
+    begun: dict[str, float] = {}
+    for event in data.events:
+        if event["kind"] == "step.start":
+            begun[step_label(event)] = float(data.axis_s(event["t_ns"]))
+        elif event["kind"] == "step.end" and (label := step_label(event)) in begun:
+            from_s, to_s = begun.pop(label), float(data.axis_s(event["t_ns"]))
+            if 0 < from_s < len(data.iops) + AFTER_s:
+                steps.append([round(from_s, 3), round(to_s, 3), label[:24]])
+    for t_s, text in data.marks:
+        lane = steps if text == WINDOW_STARTS else of_rig if text.startswith(RIG) else others
+        lane.append([round(t_s, 3), round(t_s, 3), text[:40]])
+    return [[name, lane] for name, lane in (("Steps", steps), ("Rig", of_rig), ("Notes", others)) if lane]
 
 
 def tail(data) -> dict | None:

@@ -207,7 +207,6 @@ const Panels = (() => {
     c.fillStyle = css("--ink");
     for (const [name, last, middle] of names) if (last >= 0) c.fillText(name, X(last) - 6 * p, Y(middle) + 4 * p);
   };
-  KINDS.samples = (u, run, top) => Samples.draw(u, run, top);
 
   // The two marks that the user has set.
   function between(u, marks) {
@@ -225,7 +224,8 @@ const Panels = (() => {
     }
   }
 
-  // What happened, of the reviewed run only: SMART polls as ticks at the bottom, everything else as a labelled line.
+  // What happened, of the reviewed run only: SMART polls as ticks at the bottom, everything else as a labelled line. A label
+  // that would cover another one is a line lower, the fifth is left out.
   function marks(u, run, labels) {
     const c = u.ctx, X = toX(u), { top, height, left, width } = u.bbox, p = px();
     c.globalAlpha = 0.9;
@@ -234,14 +234,18 @@ const Panels = (() => {
     c.setLineDash([3 * p, 3 * p]);
     c.lineWidth = p;
     c.font = `${11 * p}px system-ui, sans-serif`;
-    for (const [t, text] of run.marks) {
+    const taken = [-Infinity, -Infinity, -Infinity, -Infinity];
+    for (const [t, text] of [...run.marks].sort(([a], [b]) => a - b)) {
       const x = X(t);
       if (x < left || x > left + width) continue;
       c.beginPath(); c.moveTo(x, top); c.lineTo(x, top + height); c.stroke();
       if (!labels) continue;
       const right = x + 160 * p > left + width;
+      const wide = c.measureText(text).width + 10 * p, from = right ? x - wide : x, row = taken.findIndex((end) => end <= from);
+      if (row < 0) continue;
+      taken[row] = from + wide;
       c.textAlign = right ? "right" : "left";
-      c.fillText(text, x + (right ? -5 : 5) * p, top + 13 * p);
+      c.fillText(text, x + (right ? -5 : 5) * p, top + 13 * (row + 1) * p);
     }
     c.setLineDash([]);
   }
@@ -261,7 +265,7 @@ const Panels = (() => {
     const flat = new Array(xs.length).fill(spec.y[0]);
     const axes = [
       { ...axis, label: page.time_label, size: 34 * k, space: 50 * k, incrs: spec.free ? [...FINE_s, ...STEPS_s] : STEPS_s, values: (u, v) => v.map((t) => String(+t.toFixed(4))) },
-      { ...axis, label: spec.unit, size: 62 * k, space: 30 * k, values: (u, v) => v.map((value) => short(value, spec.scale)) },
+      { ...axis, label: spec.unit, size: 62 * k, space: 30 * k, ...(spec.strips && { grid: { show: false }, ticks: { show: false } }), values: (u, v) => v.map((value) => (spec.strips ? "" : short(value, spec.scale))) },
     ];
     const series = [{}, { scale: "y", paths: () => null, points: { show: false } }];
     const scales = { x: { time: false, range: (u, a, b) => (spec.free ? [a, b] : widened(a, b)) }, y: { distr: spec.log ? 3 : 1, range: spec.moves ? () => spec.y : spec.y } }, data = [xs, flat];
@@ -283,6 +287,7 @@ const Panels = (() => {
       hooks: {
         draw: [(u) => {
           const c = u.ctx;
+          if (spec.strips) Samples.strips(u, page, spec.strips);
           c.save();
           c.beginPath();
           c.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
@@ -292,14 +297,14 @@ const Panels = (() => {
             const X = toX(u), [from, to] = page.window(), x = X(from);
             c.fillRect(x, u.bbox.top, X(to) - x, u.bbox.height);
           }
-          for (const run of page.order()) {
+          for (const run of spec.strips ? [] : page.order()) {
             const top = run === page.reviewed();
             c.fillStyle = c.strokeStyle = page.colour(run);
             c.setLineDash(dash(run, top).map((d) => d * px()));
             KINDS[spec.kind](u, run, top, page.options);
             c.setLineDash([]);
           }
-          if (page.visible(page.reviewed())) marks(u, page.reviewed(), spec.labels);
+          if (!spec.strips && page.visible(page.reviewed())) marks(u, page.reviewed(), spec.labels);
           if (page.marks) between(u, page.marks());
           c.restore();
         }],

@@ -23,7 +23,7 @@ from ssdrig.views.terms import number
 WIDTH, HEIGHT, WIDE = 660, 330, 1320
 LEAST_SHARE = 1e-6  # the bottom of the axis of 1 - CDF
 CURVE_POINTS = 120
-DOTS = 1100  # of all runs together in the scatter plot
+DOTS = 900  # of all runs together in the scatter plot
 PER_OCTAVE = 8
 HEAT_RGB = (24, 133, 204)
 HEAT_LEAST = 1e-5  # share of a column's I/O that is just seen

@@ -79,7 +79,7 @@ function report() {
       latency: { kind: "latency", wide: true, x: all, y: roomy([Math.min(lows[0], highs[0]), Math.max(lows[1], highs[1])]), log: true, unit: LATENCY.unit, scale: LATENCY.scale, height: 210 },
       tail: { kind: "tail", wide: true, x: all, y: roomy(tails.length ? [reduce(Math.min, tails), reduce(Math.max, tails)] : [1, 10]), log: true, unit: LATENCY.unit, scale: LATENCY.scale, height: 190 },
       rails: { kind: "rails", wide: true, x: all, y: [0, extent("power_mean")[1] * 1.08], unit: "W", height: 210 },
-      samples: { kind: "samples", wide: true, free: true, zoom: fine, range: state.fine ?? undefined, x: [0, end], y: [0, extent("power_max")[1] * 1.08], unit: "W", height: 260, labels: true },
+      samples: { kind: "samples", wide: true, free: true, zoom: fine, range: state.fine ?? undefined, x: [0, end], y: [0, 1], strips: extent("power_max")[1] * 1.08, unit: "W", height: Samples.height(page) },
       wa: { kind: "wa", wide: true, x: all, y: [0, (wa.length ? reduce(Math.max, wa) : 1) * 1.1], unit: "NAND / host bytes", height: 190 },
     };
   }
@@ -379,7 +379,7 @@ function report() {
   showState();
   const decoded = Promise.all(decoding).then(() => { around.moments(); around.between(); drawAll(); });
   const limits = () => Object.fromEntries([...SHOWN].map(([name, u]) => [name, [u.scales.x.min, u.scales.x.max]]));
-  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state, decoded, around, samples: (i) => RUNS[i], address: () => address(true), trend: (i) => RUNS[i].trend, zoom, limits, ticks: (name) => SHOWN.get(name).axes[0]._splits };
+  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state, decoded, around, samples: (i) => RUNS[i], strips: () => ({ names: Samples.rows(page).map(({ name }) => name), lanes: Samples.lanes(page.reviewed()) }), address: () => address(true), trend: (i) => RUNS[i].trend, zoom, limits, ticks: (name) => SHOWN.get(name).axes[0]._splits };
   return press;
 }
 

@@ -1,6 +1,6 @@
 "use strict";
 // Power below the second: cells (lowest, mean, highest) and samples of the runs, decoded when they are first asked for,
-// their panel, and the figures between two marks.
+// their panel with a strip for each run and rail and the events in lanes below, and the figures between two marks.
 const Samples = (() => {
   async function inflate(text) {
     const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -34,9 +34,9 @@ const Samples = (() => {
   }
 
   // Cells are put together until two of them share a pixel; samples are drawn where there is room for each.
-  function draw(u, run, top) {
+  function draw(u, run, Y) {
     if (!run.cells) return;
-    const c = u.ctx, X = Panels.toX(u), Y = Panels.toY(u, "y"), { min: a, max: b } = u.scales.x, { every, mean, min, max } = run.cells;
+    const c = u.ctx, X = Panels.toX(u), { min: a, max: b } = u.scales.x, { every, mean, min, max } = run.cells;
     const from = Math.max(0, Math.floor(a / every) - 1), to = Math.min(mean.length, Math.ceil(b / every) + 1), per = Math.max(1, Math.floor((to - from) / u.bbox.width));
     const n = Math.max(0, Math.ceil((to - from) / per)), lows = new Float64Array(n), means = new Float64Array(n), highs = new Float64Array(n);
     for (let i = 0; i < n; i++) {
@@ -45,18 +45,72 @@ const Samples = (() => {
       means[i] = count ? sum / count : NaN; lows[i] = lo; highs[i] = hi;
     }
     const x = (i) => X((from + (i + 0.5) * per) * every), none = (i) => Number.isNaN(means[i]);
-    c.globalAlpha = top ? 0.25 : 0.1;
+    c.globalAlpha = 0.25;
     Panels.band(c, n, x, (i) => Y(lows[i]), (i) => Y(highs[i]), none);
     c.globalAlpha = 1;
-    c.lineWidth = (top ? 1.6 : 1) * Panels.px();
+    c.lineWidth = 1.4 * Panels.px();
     const traces = run.traces.filter(({ t }) => t.at(-1) > a && t[0] < b && ((Math.min(b, t.at(-1)) - Math.max(a, t[0])) / (t.at(-1) - t[0])) * t.length < 3 * u.bbox.width && (b - a) * (t.length / (t.at(-1) - t[0])) < 6 * u.bbox.width);
     const covered = (time) => traces.some(({ t }) => t[0] <= time && time <= t.at(-1));
     Panels.line(c, n, x, (i) => Y(means[i]), (i) => none(i) || covered((from + (i + 0.5) * per) * every));
-    c.lineWidth = (top ? 1.4 : 0.9) * Panels.px();
+    c.lineWidth = 1.2 * Panels.px();
     for (const { t, P } of traces) {
       const first = Math.max(0, lower(t, a) - 1), last = Math.min(t.length, lower(t, b) + 1);
       Panels.line(c, last - first, (i) => X(t[first + i]), (i) => Y(P[first + i]), (i) => Number.isNaN(P[first + i]));
     }
+  }
+
+  // A strip for each run, the reviewed one first, and after it one for each of its rails.
+  function rows(page) {
+    const runs = page.order().reverse(), top = page.reviewed();
+    return runs.flatMap((run) => [{ run, name: runs.length > 1 ? run.short : "" }, ...(run === top && run.rails.length > 1 ? run.rails.map((rail) => ({ run, rail, name: rail.name })) : [])]);
+  }
+  // Events of a run: [name, [[from, to, words]]] of each lane that has some.
+  function lanes(run) {
+    const stalls = [];
+    for (let i = 0; i < run.n; i++) if (run.iops[i] === 0) { let to = i; while (run.iops[to + 1] === 0) to++; stalls.push([i, to + 1, ""]); i = to; }
+    return [["SMART", run.polls.map(([a, b]) => [a, b, ""])], ["Stalls", stalls], ...run.lanes].filter(([, events]) => events.length);
+  }
+  const STRIP = 74, LANE = 15, AROUND = 62; // px: a strip, a lane, axis and padding of a panel
+  const height = (page) => Math.max(200, rows(page).length * STRIP) + lanes(page.reviewed()).length * LANE + AROUND;
+
+  // The panel: strips of one scale of power, 0 to `most` W, with their lines, and the lanes.
+  function strips(u, page, most) {
+    const c = u.ctx, p = Panels.px(), X = Panels.toX(u), { left, top, width, height: tall } = u.bbox, shown = rows(page), soft = Panels.css("--ink-soft");
+    const below = page.visible(page.reviewed()) ? lanes(page.reviewed()) : [], high = (tall - below.length * LANE * p) / Math.max(1, shown.length);
+    const step = [1, 2, 5, 10].map((k) => k * 10 ** Math.floor(Math.log10(most / 2))).find((of) => most / of <= Math.max(1, high / (26 * p))) ?? most;
+    const inside = (draw) => { c.save(); c.beginPath(); c.rect(left, top, width, tall); c.clip(); draw(); c.restore(); };
+    c.setLineDash([]);
+    shown.forEach(({ run, rail, name }, k) => {
+      const floor = top + (k + 1) * high, Y = (v) => floor - (v / most) * (high - 8 * p);
+      c.font = `${12 * p}px system-ui, sans-serif`;
+      c.lineWidth = p;
+      for (let v = 0; v <= most; v += step) {
+        c.strokeStyle = Panels.css(v ? "--grid" : "--ink-soft");
+        c.beginPath(); c.moveTo(left, Y(v)); c.lineTo(left + width, Y(v)); c.stroke();
+        c.fillStyle = soft; c.textAlign = "right";
+        c.fillText(String(+v.toPrecision(3)), left - 6 * p, Y(v) + (v ? 4 : -1) * p);
+      }
+      c.fillStyle = c.strokeStyle = page.colour(run);
+      inside(() => {
+        if (rail) { c.lineWidth = 1.2 * p; Panels.line(c, run.n, (i) => X(i), (i) => Y(rail.mean[i]), (i) => Number.isNaN(rail.mean[i])); } else draw(u, run, Y);
+        c.globalAlpha = 1; c.textAlign = "left"; c.fillText(name, left + 6 * p, floor - high + 18 * p);
+      });
+    });
+    c.font = `${11 * p}px system-ui, sans-serif`;
+    c.globalAlpha = 1;
+    below.forEach(([name, events], k) => {
+      const y = top + tall - (below.length - k) * LANE * p, on = (t) => Math.min(left + width, Math.max(left, X(t)));
+      c.fillStyle = soft; c.textAlign = "right"; c.fillText(name, left - 6 * p, y + 12 * p);
+      c.fillStyle = Panels.css("--mark"); c.textAlign = "left";
+      const seen = events.filter(([a, b]) => X(b) >= left && X(a) <= left + width).sort(([a], [b]) => a - b);
+      let free = left;
+      seen.forEach(([a, b, words], i) => {
+        const from = on(a), to = Math.max(from + 2 * p, on(b)), next = i + 1 < seen.length ? on(seen[i + 1][0]) : left + width;
+        c.globalAlpha = 0.75; c.fillRect(from, y + 4 * p, to - from, 8 * p);
+        c.globalAlpha = 1;
+        if (words && to >= free && to + 4 * p + c.measureText(words).width < next) { c.fillText(words, to + 4 * p, y + 12 * p); free = to + 4 * p + c.measureText(words).width; }
+      });
+    });
   }
 
   // Energy, mean, standard deviation and extremes of a run between two times (s): of samples where all are there, otherwise
@@ -84,5 +138,5 @@ const Samples = (() => {
     };
   }
 
-  return { inflate, decode, draw, between };
+  return { inflate, decode, rows, lanes, strips, height, between };
 })();

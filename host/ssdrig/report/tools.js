@@ -89,7 +89,7 @@ function tools(page, { RUNS, DATA, num, specs }) {
     const run = page.reviewed(), all = [{ words: "All", range: null }, ...run.traces.map(({ words, t }) => ({ words, range: [t[0], t.at(-1)] }))];
     MOMENTS.replaceChildren(...all.slice(0, 30).map(({ words, range }) => Object.assign(document.createElement("button"), { type: "button", textContent: words, onclick: () => page.fine(range) })));
     const fine = run.cells.every, about = fine < 1 ? `${Math.round(fine * 1000)} ms` : "second";
-    document.querySelector(".caption-samples").textContent = `Line: mean of each ${about}; band: lowest to highest sample in it. Around the moments below, and where there is room for them, every sample. Drag to zoom; its time is its own.`;
+    document.querySelector(".caption-samples").textContent = `A strip for each run${run.rails.length > 1 ? " and rail (by the second)" : ""}, one scale; below, the events of the reviewed run. Line: mean of each ${about}; band: lowest to highest sample in it. Around the moments below, and where there is room for them, every sample. Drag to zoom; its time is its own.`;
     stop();
   }
   if (MOMENTS) stop = Cards.roving(MOMENTS, "button");

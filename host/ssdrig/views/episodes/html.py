@@ -11,10 +11,7 @@ from ssdrig.views.episodes.figures import BURST, IO, SMART
 WIDTH, HEIGHT = 660, 300
 TITLES = {SMART: "SMART readings", IO: "I/Os after a pause", BURST: "Bursts of power"}
 SOFT = "Aligned where they begin. Line: their mean; band: ± standard deviation; dotted: the level before and after."
-HEADS = (
-    *(("Number", ""), ("Averaged", ""), ("One lasts", "ms"), ("Level", "W")),
-    ("Energy of one above the level", "mJ"),
-)
+HEADS = (*(("Number", ""), ("Averaged", ""), ("Span", "ms"), ("Level", "W")), ("Energy of one above the level", "mJ"))
 Curve = list[tuple[float, float]]
 
 
