@@ -102,7 +102,7 @@ def test_a_second_half_that_counts_spoils_the_first(low, high, counted, words):
     values = {243: high} | ({} if low is None else {241: low})
     table = [{"id": key, "name": "x", "value": 100, "raw": {"value": raw}} for key, raw in values.items()]
     unknown: list[str] = []
-    _, counters = ata_readings.of_attributes({}, {"ata_smart_attributes": {"table": table}}, TwoHalves(), unknown)
+    _, counters = ata_readings.of_attributes({}, {"ata_smart_attributes": {"table": table}}, TwoHalves(), unknown, {})
     assert (("host_written" in counters), len(unknown)) == (counted, words)
 
 
@@ -110,7 +110,7 @@ def test_an_attribute_without_id_or_name_is_none():
     whole = {"id": 241, "name": "x", "value": 100, "raw": {"value": 7}}
     for missing, counted in (("id", False), ("name", False), ("value", True)):
         row = {key: value for key, value in whole.items() if key != missing}
-        _, counters = ata_readings.of_attributes({}, {"ata_smart_attributes": {"table": [row]}}, AnyRow(), [])
+        _, counters = ata_readings.of_attributes({}, {"ata_smart_attributes": {"table": [row]}}, AnyRow(), [], {})
         assert ("host_written" in counters) == counted
 
 
@@ -128,7 +128,7 @@ def test_a_calibrated_unit_replaces_the_one_that_is_not_known_and_nothing_else()
     smartctl = {"ata_smart_attributes": {"table": [row]}}
 
     def settled(document):
-        by_role, counters = ata_readings.of_attributes(document, smartctl, Unknown(), [])
+        by_role, counters = ata_readings.of_attributes(document, smartctl, Unknown(), [], {})
         missing, units = settle(by_role, counters, Life(None, None, None, None))
         return by_role, missing, units
 

@@ -296,7 +296,7 @@ def statistic(page, offset, value, **flags):
     unknown: list[str] = []
     entry = {"offset": offset, "value": value, "flags": {"valid": True} | flags}
     got = ata_readings.of_statistics(
-        {"ata_device_statistics": {"pages": [{"number": page, "table": [entry]}]}}, unknown
+        {"ata_device_statistics": {"pages": [{"number": page, "table": [entry]}]}}, unknown, {}
     )
     return {role: (reading.value, reading.error) for role, reading in got.items()}, len(unknown)
 
@@ -330,7 +330,7 @@ def test_range_of_a_statistic(page, offset, role, low, high, error):
 def test_sectors_are_counted_in_48_bits(offset, role, value, why):
     unknown: list[str] = []
     entry = {"offset": offset, "value": value, "flags": {"valid": True}}
-    ata_readings.of_statistics({"ata_device_statistics": {"pages": [{"number": 1, "table": [entry]}]}}, unknown)
+    ata_readings.of_statistics({"ata_device_statistics": {"pages": [{"number": 1, "table": [entry]}]}}, unknown, {})
     assert unknown == [f"device statistics, {role}: {value} is {why}"]
 
 
@@ -341,5 +341,5 @@ def test_pages_of_statistics_that_nobody_knows(page, offset, words):
 
 def test_the_first_of_two_statistics_counts():
     table = [{"offset": 8, "value": v, "flags": {"valid": True}} for v in (5, 6)]
-    got = ata_readings.of_statistics({"ata_device_statistics": {"pages": [{"number": 1, "table": table}]}}, [])
+    got = ata_readings.of_statistics({"ata_device_statistics": {"pages": [{"number": 1, "table": table}]}}, [], {})
     assert got["power_cycles"].value == 5

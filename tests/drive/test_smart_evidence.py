@@ -167,3 +167,12 @@ def test_calibration_goes_before_the_statistics():
         None, (241, "Total_LBAs_Written", 1000), statistics=[(1, 0x18, 9)], units={"ata:241": MIB}, model_name="A"
     )
     assert unit_of(counters.snapshot(document), 241) == (MIB, "calibration")
+
+
+@pytest.mark.parametrize("sectors", [2**32 + 10**9, 10**11, 2**40 + 5])
+@pytest.mark.parametrize("skew, used", [(0, True), (-3000, True), (10**8, False)])
+def test_attribute_of_32_bits_that_has_wrapped_gives_way_to_the_statistics(sectors, skew, used):
+    attribute = (241, "Total_LBAs_Written", (sectors + skew) % 2**32)
+    got = snap("Samsung based SSDs", attribute, statistics=[(1, 0x18, sectors)])
+    assert got["host_written_bytes"] == (sectors * 512 if used else None)
+    assert any("wrapped" in words for words in got["unknown"]) is used

@@ -140,6 +140,57 @@ def test_text_of_an_ata_drive():
     assert saved.parse(ATA_TEXT)["local_time"]["time_t"] == 1795841378
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_with_line_ends_of_windows_is_that_of_linux(encoding):
+    for printed in (ATA_TEXT, NVME_TEXT, SAS_TEXT):
+        (got,) = saved.documents_of(printed.replace("\n", "\r\n").encode(encoding), "f")
+        assert got == {"smartctl": saved.parse(printed)}
+
+
+def test_text_of_several_drives_is_several_documents():
+    failed = "smartctl 7.4 2023-08-01 r5530\n\nSmartctl open device: /dev/sdx failed: No such device\n"
+    printed = "\n".join(
+        [ATA_TEXT, failed, ATA_TEXT.replace("FICT0TEXT1", "FICT0OTHER").replace("050   050", "001   001")]
+    )
+    assert [(got["serial"], got["percentage_used"]) for got in read(printed)] == [
+        ("FICT0TEXT1", 50),
+        ("FICT0OTHER", 50),
+    ]
+    marked = "\n".join(["\ufeff" + SAS_TEXT, "\ufeff" + NVME_TEXT])
+    assert [got["serial"] for got in read(marked)] == ["FICT0TEXT4", "FICT0TEXT3"]
+
+
+def test_status_that_smartctl_cannot_tell_is_unknown():
+    (got,) = read(OLD_TABLE.replace("FAILING_NOW", "-").replace("001   001", "090   090"))
+    assert got["health"] == "unknown"
+    for status, health in (("UNKNOWN!", "unknown"), ("FAILED!", "failing"), ("PASSED", "ok")):
+        line = f"SMART overall-health self-assessment test result: {status}\nID#"
+        (got,) = read(OLD_TABLE.replace("FAILING_NOW", "-").replace("001   001", "090   090").replace("ID#", line))
+        assert got["health"] == health
+
+
+@pytest.mark.parametrize(
+    "status, hours, health",
+    [
+        ("Completed                   -", "   90", "ok"),
+        ("Aborted (by user command)   -", "   90", "ok"),
+        ("Self test in progress ...   -", "  NOW", "ok"),
+        ("Failed in segment -->       6", "   90", "warning"),
+        ("Unknown error, incomplete   -", "   90", "warning"),
+    ],
+)
+def test_self_test_in_the_text_of_a_sas_drive(status, hours, health):
+    log = f"""
+SMART Self-test log
+Num  Test              Status                 segment  LifeTime  LBA_first_err [SK ASC ASQ]
+     Description                              number   (hours)
+# 1  Background short  {status}   {hours}                 - [-   -    -]
+# 2  Foreground long   Completed                   -      80                 - [-   -    -]
+"""
+    (got,) = read(SAS_TEXT + log)
+    assert (got["health"], len(got["health_reasons"])) == (health, int(health != "ok"))
+
+
 def test_old_table_of_attributes():
     (got,) = read(OLD_TABLE)
     assert (got["host_written_bytes"], got["pe_cycles_mean"], got["health"]) == (62 * 10**9 * 512, 5800, "failing")
@@ -203,8 +254,19 @@ def test_lines_arrays_and_ceph_are_several_documents():
     assert saved.documents_of(ceph.encode(), "f")[0]["utc_ns"] == 1767268800 * 10**9
 
 
+def test_documents_in_a_row_are_several_whatever_their_lines():
+    documents = [ata(serial_number=str(number)) for number in range(3)]
+    for indent, between in ((None, "\r\n"), (2, "\n"), (2, ""), (None, " "), (2, "\n\ufeff")):
+        printed = between.join(json.dumps(one, indent=indent) for one in documents)
+        assert [got["serial"] for got in read(f"[sudo] password for x: {printed}\n")] == ["0", "1", "2"]
+    cut_off = json.dumps(documents[0], indent=2)[:-5] + "\n" + json.dumps(documents[1])
+    with pytest.raises(UsageError):  # the second alone would hide the first
+        read(cut_off)
+
+
 def test_words_before_the_document_are_skipped():
-    assert read(f"[sudo] password for x: \n{json.dumps(ata(serial_number='7'))}")[0]["serial"] == "7"
+    for words in ("[sudo] password for x: \n", "[1] 4711\n", "[1] [2] [3] [4] [5] [6] [7] [8] [9] [10] [11] [12] "):
+        assert read(f"{words}{json.dumps(ata(serial_number='7'))}")[0]["serial"] == "7"
 
 
 def test_smart_log_of_nvme_cli_takes_its_identity_from_id_ctrl():
@@ -220,6 +282,13 @@ def test_smart_log_of_nvme_cli_takes_its_identity_from_id_ctrl():
     assert got["capacity_bytes"] == 2_000_398_934_016
     with pytest.raises(UsageError):
         read(json.dumps(identity))
+
+
+@pytest.mark.parametrize("shown, celsius", [(313, 40), (40, 40), (200, None), (0, None)])
+def test_smart_log_of_nvme_cli_in_kelvin_or_celsius(shown, celsius):
+    log = {"critical_warning": 0, "temperature": shown, "percent_used": 5, "data_units_written": 2_000_000}
+    (got,) = read(json.dumps(log))
+    assert got["temperature_C"] == celsius
 
 
 def test_state_of_smartd_has_its_identity_in_device_info():

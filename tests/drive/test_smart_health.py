@@ -86,6 +86,53 @@ def test_what_is_no_fault_is_none(got):
     assert (got["health"], got["health_reasons"]) == ("ok", [])
 
 
+def log_of(*rows) -> dict:
+    """Self-tests of an ATA drive, the newest first: (type, value of the status)."""
+    table = [
+        {"type": {"value": kind, "string": "s"}, "status": {"value": value, "string": "s", "passed": value == 0}}
+        for kind, value in rows
+    ]
+    return {"ata_smart_self_test_log": {"extended": {"table": table}}}
+
+
+SHORT, EXTENDED, CAPTIVE = 1, 2, 0x82
+
+
+@pytest.mark.parametrize(
+    "rows, count",
+    [
+        ([(EXTENDED, 0), (SHORT, 0x79)], 0),  # outdated, as smartctl counts
+        ([(SHORT, 0), (CAPTIVE, 0), (EXTENDED, 0x79)], 0),
+        ([(SHORT, 0), (EXTENDED, 0x79)], 1),
+        ([(SHORT, 0x79), (EXTENDED, 0), (SHORT, 0x79)], 1),
+        ([(EXTENDED, 0x10), (SHORT, 0x79)], 1),  # aborted
+        ([(EXTENDED, 0xF9), (SHORT, 0x79)], 1),  # under way
+        ([(EXTENDED, 0x79), (SHORT, 0x31)], 2),
+    ],
+)
+def test_failed_self_test_counts_until_an_extended_one_succeeds(rows, count):
+    got = ata(**log_of(*rows))
+    assert [reason["kind"] for reason in got["health_reasons"]] == ["self_test"] * bool(count)
+    assert len(health._failed_self_tests(log_of(*rows))) == count
+    results = [
+        {"self_test_code": {"value": kind & 3}, "self_test_result": {"value": {0x79: 7, 0x31: 5, 0: 0}.get(value, 1)}}
+        for kind, value in rows
+    ]
+    assert len(health._failed_self_tests({"nvme_self_test_log": {"table": results}})) == count
+
+
+def test_latest_self_test_counts_where_no_log_has_it():
+    data = {"ata_smart_data": {"self_test": {"status": {"value": 0x79, "string": "s", "passed": False}}}}
+    assert kinds(ata(**data)) == {("self_test", "warning")}
+    assert kinds(ata(**data, **log_of((EXTENDED, 0), (SHORT, 0x79)))) == set()
+    assert kinds(ata(ata_smart_data={"self_test": {"status": {"value": 0xF9, "passed": False}}})) == set()
+
+
+def test_failing_status_of_nvme_counts_whatever_its_warnings():
+    got = nvme(smart_status={"passed": False})
+    assert (got["health"], kinds(got)) == ("failing", {("smart_status", "failing")})
+
+
 def test_faults_are_in_order_of_severity():
     got = ata([{"when_failed": "now"}], ata_smart_error_log={"summary": {"count": 3}}, **self_test(0x70))
     assert [reason["kind"] for reason in got["health_reasons"]] == ["attribute_now", "self_test", "error_log"]

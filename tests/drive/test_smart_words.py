@@ -87,3 +87,35 @@ def test_every_figure_says_its_source_and_error():
             assert set(entry) == {"source", "error", "unit"} and entry["source"] and entry["error"] >= 0
     for name in ("host_written_bytes", "host_read_bytes"):  # both in units of 512 000 B, rounded up
         assert nvme()["sources"][name] == {"source": "log 02h", "error": 512_000, "unit": "B"}
+
+
+def log(**counts) -> dict:
+    return {"device": {"protocol": "NVMe"}, "nvme_smart_health_information_log": {"percentage_used": 3} | counts}
+
+
+@pytest.mark.parametrize(
+    "document, figure, why",
+    [
+        (ata("Samsung based SSDs", (241, "Total_LBAs_Written", 2**32 - 1)), "host bytes written", "all ones"),
+        (ata(None, (241, "Total_LBAs_Written", 2**48 - 1)), "host bytes written", "all ones"),
+        (ata("Phison Driven SSDs", (233, "Flash_Writes_GiB", 2**32 - 1)), "NAND bytes written", "all ones"),
+        (ata("Phison Driven SSDs", (231, "SSD_Life_Left", 5, 253)), "percentage used", "not a percentage"),
+        (ata(None, statistics=[(1, 0x18, 2**48 - 1)]), "host bytes written", "all ones"),
+        (ata(None, statistics=[(7, 8, 300)]), "percentage used", "out of its range"),
+        (log(data_units_written=1.5), "host bytes written", "not a whole number"),
+        (log(data_units_written=0, host_writes=9), "host bytes written", "not a count"),
+    ],
+)
+def test_counter_that_is_refused_is_not_one_that_the_drive_lacks(document, figure, why):
+    unknown = counters.snapshot({"smartctl": document})["unknown"]
+    (words,) = (words for words in unknown if words.startswith(f"{figure}: "))
+    assert why in words
+
+
+@pytest.mark.parametrize(
+    "protocol, name", [("NVMe", "log 02h"), ("ATA", "ata_smart_attributes"), ("SCSI", "scsi_error_counter_log")]
+)
+def test_document_without_the_counter_is_not_a_drive_without_it(protocol, name):
+    unknown = counters.snapshot({"smartctl": {"device": {"protocol": protocol}}})["unknown"]
+    (words,) = (words for words in unknown if words.startswith("host bytes written: "))
+    assert name in words

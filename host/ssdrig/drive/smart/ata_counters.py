@@ -200,16 +200,19 @@ def _fits(count: float, unit: int, role: str, life: Life) -> bool:
 
 DISAGREEMENT = 0.05
 PERCENT_DISAGREEMENT = 5
+SKEW = 0.001  # of 2^32 sectors: counters that the drive does not save at the same time
 GUESS = "smartctl's guess from a normalised value"
 
 
 def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
-    """Snapshot fields of an ATA drive, with "sources" and "compresses" (whether its controller may write less than the
-    host sent). Raises UsageError for a table of the user's that cannot be read."""
+    """Snapshot fields of an ATA drive, with "sources", "compresses" (whether its controller may write less than the
+    host sent) and "refused" ({role: why what has it is not believed}). Raises UsageError for a table of the user's that
+    cannot be read."""
     rows = rows_for(document, smartctl)
     hours = whole(smartctl.get("power_on_time"), "hours", [], "")
-    by_role, counters = of_attributes(document, smartctl, rows, unknown)
-    statistics = of_statistics(smartctl, unknown)
+    refused: dict[str, str] = {}
+    by_role, counters = of_attributes(document, smartctl, rows, unknown, refused)
+    statistics = of_statistics(smartctl, unknown, refused)
     if hours is None:
         best = _first(by_role, "power_on_hours") or statistics.get("power_on_hours")
         hours = int(best.value) if best else None
@@ -222,7 +225,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
             unknown.append(
                 f"{in_words(role)}: device statistics count sectors, and the file does not give the sector size"
             )
-    out: dict = {"sources": {}, "compresses": rows.compresses}
+    out: dict = {"sources": {}, "compresses": rows.compresses, "refused": refused}
     if rows.family is not None:
         out |= {"family": rows.family.name, "family_source": f"ssdrig's own table: {rows.family.evidence}"}
     mean, used = _first(by_role, "pe_mean"), statistics.get("percentage_used") or _first(by_role, "percentage_used")
@@ -273,10 +276,12 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     return out
 
 
-def say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
-    """Report the figures that a user would look for and that nothing on the drive is known to report."""
+def say_what_is_missing(out: dict, refused: dict[str, str], unknown: list[str]) -> None:
+    """Report the figures that a user would look for and that nothing on the drive is known to report, or only what is
+    `refused` (see reduce())."""
     if out["percentage_used"] is None and not _mentions(unknown, "percentage used"):
-        unknown.append("percentage used: no attribute or statistic of this drive is known to report it")
+        why = refused.get("percentage_used") or "no attribute or statistic of this drive is known to report it"
+        unknown.append(f"percentage used: {why}")
     if out["nand_written_bytes"] is None and not _mentions(unknown, "NAND "):
         if out["nand_program_pages"] is not None:
             unknown.append(
@@ -284,7 +289,8 @@ def say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
                 " from their ratio"
             )
         else:
-            unknown.append("NAND bytes written: no attribute of this drive is known to count them")
+            whys = (why for role, why in refused.items() if role.startswith("nand_written"))
+            unknown.append(f"NAND bytes written: {next(whys, 'no attribute of this drive is known to count them')}")
 
 
 def unnamed_counters(smartctl: dict) -> str:
@@ -368,7 +374,7 @@ def _bytes(out: dict, by_role: dict, life: Life, units_missing: list, smartctl: 
 
 def _without_wrapped(readings: list[Reading], name: str, unknown: list[str]) -> list[Reading]:
     """Without device statistics that count sectors in 32 bits where ACS has 48: an attribute is then larger by whole
-    turns of 2^32 sectors."""
+    turns of 2^32 sectors. And without an attribute that counts sectors in 32 bits, if the statistics are larger."""
     statistics = next((reading for reading in readings if reading.source == STATISTICS_SOURCE), None)
     if statistics is None:
         return readings
@@ -377,7 +383,9 @@ def _without_wrapped(readings: list[Reading], name: str, unknown: list[str]) -> 
         return [reading for reading in readings if reading is not statistics]
     turn = 2**32 * statistics.error
     if statistics.value >= turn:
-        return readings
+        return [
+            other for other in readings if other is statistics or not _has_wrapped(other, statistics, name, unknown)
+        ]
     for other in readings:
         off = (other.value - statistics.value) % turn
         if other.value > turn and min(off, turn - off) <= max(2 * other.error, 0.001 * other.value):
@@ -387,6 +395,19 @@ def _without_wrapped(readings: list[Reading], name: str, unknown: list[str]) -> 
             )
             return [reading for reading in readings if reading is not statistics]
     return readings
+
+
+def _has_wrapped(other: Reading, statistics: Reading, name: str, unknown: list[str]) -> bool:
+    """Whether an attribute is what 32 bits hold of the sectors of device statistics; the words on it."""
+    turn = 2**32 * statistics.error
+    off = (statistics.value - other.value) % turn
+    if other.error > statistics.error or other.value >= turn or min(off, turn - off) > SKEW * turn:
+        return False
+    unknown.append(
+        f"{name}, {other.source}: {size(other.value)} is what 32 bits hold of the {size(statistics.value)} of"
+        " device statistics: it has wrapped, and is not used"
+    )
+    return True
 
 
 def _finest(readings: list[Reading], name: str, unknown: list[str]) -> Reading | None:

@@ -61,9 +61,9 @@ class Counter(NamedTuple):
 
 
 def of_attributes(
-    document: dict, smartctl: dict, rows: Rows, unknown: list[str]
+    document: dict, smartctl: dict, rows: Rows, unknown: list[str], refused: dict[str, str]
 ) -> tuple[dict[str, list[Reading]], dict[str, list[Counter]]]:
-    """({role: [Reading]}, {byte role: [Counter]})."""
+    """({role: [Reading]}, {byte role: [Counter]}); adds to `refused`: {role: why its attribute is not believed}."""
     calibrated = document.get("units") if isinstance(document.get("units"), dict) else {}
     readings: dict[str, list[Reading]] = {}
     counters: dict[str, list[Counter]] = {}
@@ -81,18 +81,22 @@ def of_attributes(
                 mine = [row for row in mine if row[1] != role] + [(0, role, unit)]
                 label += ", calibrated"
         for rank, role, how in mine:
+            words = len(unknown)
             if role in BYTE_ROLES:
                 raw = whole(inside(attribute, "raw"), "value", unknown, f"{label} {name}", at_most=RAW_BYTES_MOST)
-                if raw is None:
-                    continue
                 if raw in ALL_ONES:
-                    refuse(unknown, f"{label} {name}", raw, "all ones, not a count")
+                    raw = refuse(unknown, f"{label} {name}", raw, "all ones, not a count")
+                if len(unknown) > words:
+                    refused[role] = unknown[-1]
+                if raw is None:
                     continue
                 units = (how,) if isinstance(how, int) else how if isinstance(how, tuple) else ()
                 counters.setdefault(role, []).append(Counter(raw, units, label, name, rank, "calibrated" in label))
                 continue
             how = str(how)
             value = _value(attribute, role, how, f"{label} {name}", unknown)
+            if len(unknown) > words:
+                refused[role] = unknown[-1]
             if value is None:
                 continue
             if role in SECOND_HALVES:
@@ -190,8 +194,9 @@ def _low(raw: int, bits: int, attribute: dict, label: str, unknown: list[str]) -
     return value
 
 
-def of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Reading]:
-    """{role: reading} of the valid device statistics; sectors are not yet bytes."""
+def of_statistics(smartctl: dict, unknown: list[str], refused: dict[str, str]) -> dict[str, Reading]:
+    """{role: reading} of the valid device statistics; sectors are not yet bytes. Adds to `refused` as
+    of_attributes()."""
     out: dict[str, Reading] = {}
     for page in objects(inside(smartctl, "ata_device_statistics", "pages")):
         number = whole(page, "number", unknown, "device statistics page", at_most=255)
@@ -201,8 +206,10 @@ def of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Reading]:
             if role is None or inside(entry, "flags", "valid") is not True:
                 continue
             label, temperature = f"device statistics, {role}", role.startswith("temperature")
+            words = len(unknown)
             if inside(entry, "flags", "normalized") is True and role != "percentage_used":
                 refuse(unknown, label, entry.get("value"), "normalised, not a count")
+                refused[role] = unknown[-1]
                 continue
             most = {
                 "percentage_used": 255,
@@ -214,8 +221,10 @@ def of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Reading]:
                 entry, "value", unknown, label, at_least=-100 if temperature else 0, at_most=most.get(role, COUNT_MOST)
             )
             if value in ALL_ONES:
-                refuse(unknown, label, value, "all ones, not a count")
-            elif value is not None:
+                value = refuse(unknown, label, value, "all ones, not a count")
+            if len(unknown) > words:
+                refused[role] = unknown[-1]
+            if value is not None:
                 rounds = role in ("percentage_used", "power_on_hours", "temperature_max_C")
                 out.setdefault(role, Reading(value, int(rounds), STATISTICS_SOURCE))
     return out

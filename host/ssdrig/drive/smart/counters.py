@@ -134,6 +134,16 @@ OF_PLATTERS = {
 }
 # by less than what a figure can be off, where the drive counts whole units and its reducer knows no better
 ROUNDED = {"power_on_hours", "temperature_C", "temperature_max_C", "percentage_used", "available_spare_percent"}
+# what begins the words on a refused counter of the host's bytes; the parts of smartctl's JSON that have it
+OF_HOST_COUNTER = {
+    "NVMe": ("smartctl's data_units_written", "host_written_bytes", "health: "),
+    "SCSI": ("gigabytes processed, write",),
+}
+HOLDS_HOST_COUNTER = {
+    "NVMe": ("nvme_smart_health_information_log",),
+    "ATA": ("ata_smart_attributes", "ata_device_statistics"),
+    "SCSI": ("scsi_error_counter_log",),
+}
 UNITS = (("_bytes", "B"), ("_s", "s"), ("_percent", "%"), ("_hours", "h"), ("_min", "min"), ("_C", "°C"), ("_Wh", "Wh"))
 NS_MOST = 2**63 - 1
 
@@ -169,7 +179,7 @@ def snapshot(document: dict) -> dict:
         # a protocol's own tables take precedence over smartctl's summary of them
         readings = reduce(document, smartctl, unknown)
         out["sources"] = readings.pop("sources", {})
-        compresses = readings.pop("compresses", False)
+        compresses, refused = readings.pop("compresses", False), readings.pop("refused", {})
         out |= {name: value for name, value in readings.items() if value is not None}
     else:
         unknown.append("everything: neither smartctl nor a log page identifies the kind of drive")
@@ -183,7 +193,7 @@ def snapshot(document: dict) -> dict:
     _sources(out, readings)
     plausible.check(out, unknown, bool(reduce and compresses))
     if reduce:
-        _say_what_is_missing(out, smartctl, unknown)
+        _say_what_is_missing(out, smartctl, refused, unknown)
     out["health"], out["health_reasons"] = health.verdict(out, smartctl)
     return out
 
@@ -217,14 +227,26 @@ def _mentions(unknown: list[str], start: str) -> bool:
     return any(words.startswith(start) for words in unknown)
 
 
-def _say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
+def _say_what_is_missing(out: dict, smartctl: dict, refused: dict[str, str], unknown: list[str]) -> None:
     if out["host_written_bytes"] is None and not _mentions(unknown, "host bytes written"):
-        unnamed = ata_counters.unnamed_counters(smartctl) if out["protocol"] == "ATA" and not out["hard_disk"] else ""
-        unknown.append(f"host bytes written: {unnamed or 'the drive reports no such counter'}")
+        why = refused.get("host_written") or _why_no_host_bytes(out, smartctl, unknown)
+        unknown.append(f"host bytes written: {why}")
     if out["hard_disk"]:
         unknown[:] = [words for words in unknown if not words.startswith("NAND ")]
     elif out["protocol"] == "ATA":
-        ata_counters.say_what_is_missing(out, smartctl, unknown)
+        ata_counters.say_what_is_missing(out, refused, unknown)
+
+
+def _why_no_host_bytes(out: dict, smartctl: dict, unknown: list[str]) -> str:
+    """The refusal of the counter, the lack of what has it, or that the drive has none."""
+    for words in unknown:
+        if words.startswith(OF_HOST_COUNTER.get(out["protocol"], ())):
+            return words.removeprefix("health: ")
+    if out["protocol"] == "ATA" and not out["hard_disk"] and (unnamed := ata_counters.unnamed_counters(smartctl)):
+        return unnamed
+    if not any(smartctl.get(name) for name in HOLDS_HOST_COUNTER[out["protocol"]]):
+        return f"the document has no {' and no '.join(HOLDS_HOST_COUNTER[out['protocol']])}"
+    return "the drive reports no such counter"
 
 
 def _sources(out: dict, readings: dict) -> None:

@@ -40,7 +40,7 @@ def verdict(snapshot: dict, smartctl: dict) -> tuple[str, list[dict]]:
 
     snapshot: counters.snapshot's figures. smartctl: its JSON, or {}."""
     reasons = [
-        *_of_drive(snapshot),
+        *_of_drive(snapshot, smartctl),
         *_of_attributes(smartctl),
         *_of_logs(snapshot, smartctl),
         *_of_wear(snapshot),
@@ -63,13 +63,14 @@ def sentence(reasons: list[dict]) -> str:
     return "; ".join(reason["words"] for reason in reasons)
 
 
-def _of_drive(snapshot: dict) -> list[Reason]:
+def _of_drive(snapshot: dict, smartctl: dict) -> list[Reason]:
     warning = snapshot["critical_warning"]
     if warning:
         out = [Reason(*row) for bit, row in NVME_WARNINGS.items() if warning >> bit & 1]
         other = warning & ~sum(1 << bit for bit in NVME_WARNINGS)
         return out + ([Reason("critical_warning", FAILING, f"critical warning {other:#04x}")] if other else [])
-    if snapshot["health_ok"] is False:
+    # an NVMe drive's is made of its critical warnings, and smartctl's may be of another reading
+    if snapshot["health_ok"] is False or inside(smartctl, "smart_status", "passed") is False:
         return [Reason("smart_status", FAILING, "the drive reports that it is failing")]
     return []
 
@@ -106,24 +107,27 @@ def _of_logs(snapshot: dict, smartctl: dict) -> list[Reason]:
 
 
 def _failed_self_tests(smartctl: dict) -> list[str]:
-    """Words of each self-test that failed, the newest first. One that was aborted by the host has not failed."""
+    """Words of each self-test that failed, the newest first. One that was aborted by the host has not failed. ATA and
+    NVMe: not those before a successful extended test, which has read all of the drive since (as smartctl counts)."""
     log = smartctl.get("ata_smart_self_test_log")
-    ata = (
-        [row for kind in ("extended", "standard") for row in objects(inside(log, kind, "table"))]
-        if isinstance(log, dict)
-        else []
-    )
-    extended = objects(inside(log, "extended", "table"))
-    rows = extended or ata  # both logs hold the same tests
-    out = [
-        text(inside(row, "status", "string")) or ""
-        for row in rows
-        if inside(row, "status", "passed") is False and _ata_failed(row)
-    ]
+    rows = objects(inside(log, "extended", "table")) or objects(inside(log, "standard", "table"))  # the same tests
+    out = []
+    for row in rows:
+        words = text(inside(row, "status", "string")) or ""
+        if inside(row, "status", "passed") is False and _ata_failed(row.get("status")):
+            out.append(words)
+        elif inside(row, "status", "passed") is True and _is_extended(row.get("type")):
+            break
+    # of the latest test, where the file has no log of them
+    status = inside(smartctl, "ata_smart_data", "self_test", "status")
+    if not rows and inside(status, "passed") is False and _ata_failed(status):
+        out.append(text(inside(status, "string")) or "")
     for row in objects(inside(smartctl, "nvme_self_test_log", "table")):
         result = inside(row, "self_test_result", "value")
         if result in (5, 6, 7):  # fatal error, failed in an unknown segment, failed in one or more segments
             out.append(text(inside(row, "self_test_result", "string")) or "")
+        elif result == 0 and _is_extended(row.get("self_test_code")):
+            break
     for name in sorted(key for key in smartctl if key.startswith("scsi_self_test_")):
         result = inside(smartctl[name], "result", "value")
         if type(result) is int and 3 <= result <= 7:
@@ -131,9 +135,14 @@ def _failed_self_tests(smartctl: dict) -> list[str]:
     return out
 
 
-def _ata_failed(row: dict) -> bool:
+def _is_extended(kind) -> bool:
+    """Whether a self-test was an extended one: type 2 of ATA, 82h captive, code 2 of NVMe."""
+    return inside(kind, "value") in (2, 0x82) or (text(inside(kind, "string")) or "").startswith("Extended")
+
+
+def _ata_failed(status) -> bool:
     """The high four bits of the status: 1 and 2 are aborted or interrupted by the host, 3 to 8 failed."""
-    value = inside(row, "status", "value")
+    value = inside(status, "value")
     return type(value) is not int or 3 <= value >> 4 <= 8
 
 

@@ -3,7 +3,7 @@
 The forms in which people have SMART documents, brought to the one that counters.py reads. Pure.
 
 smartctl's JSON, smart/<nnn>.json of a run, `smartd -j` state, ceph's `get-health-metrics`, `nvme smart-log` and `nvme
-id-ctrl` with `-o json`, arrays and lines of these, and smartctl's text.
+id-ctrl` with `-o json`, arrays of these and several one after the other, and smartctl's text, also of several drives.
 
 Convert the text output of `smartctl -a` or `-x` into the form of its JSON, for the keys that counters and health
 need. Pure.
@@ -11,15 +11,18 @@ need. Pure.
 Text has neither the exit status nor the raw value of an attribute: raw values are put together again from the formats
 that smartctl prints them in, and an attribute whose format is not known has none."""
 
+import itertools
 import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart.json_numbers import text as words
 
+BLANKS = re.compile(r"\s*")
 BANNER = re.compile(r"^smartctl (\d{1,3})\.(\d{1,3})\b", re.MULTILINE)
 SECTION = re.compile(r"^=== START OF ", re.MULTILINE)
 FIELD = re.compile(r"^([A-Z][A-Za-z0-9 .,/()#-]*?)(?::| is:) +(.*\S) *$", re.MULTILINE)
@@ -38,7 +41,25 @@ SELF_TEST = re.compile(
     r" +\d\d% +(?P<hours>\d+)",
     re.MULTILINE,
 )
-NVME_TEST = re.compile(r"^ *\d+ +(?:Short|Extended|Vendor\S*) +(?P<status>(?:Completed|Aborted|Fatal).*?)  +", re.M)
+NVME_TEST = re.compile(
+    r"^ *\d+ +(?P<type>Short|Extended|Vendor\S*) +(?P<status>(?:Completed|Aborted|Fatal).*?)  +", re.M
+)
+SCSI_TEST = re.compile(
+    r"^# ?\d+ +(?P<type>(?:Background|Foreground) (?:short|long)|Reserved\S*|Default) +(?P<status>[A-Z].*?)"
+    r"  +(?:-|\d+) +(?:\d+|NOW|-) ",
+    re.MULTILINE,
+)
+SCSI_RESULTS = {  # what smartctl prints for the self-test results of SPC-4, table 407
+    "Completed": 0,
+    "Aborted (by user command)": 1,
+    "Aborted (device reset ?)": 2,
+    "Unknown error, incomplete": 3,
+    "Completed, segment failed": 4,
+    "Failed in first segment": 5,
+    "Failed in second segment": 6,
+    "Failed in segment -->": 7,
+    "Self test in progress ...": 15,
+}
 SCSI_ERRORS = re.compile(r"^(read|write|verify): +((?:[\d.,]+ +){6}\d+) *$", re.MULTILINE)
 NVME = {  # label: key of nvme_smart_health_information_log
     "Critical Warning": "critical_warning",
@@ -88,7 +109,7 @@ def parse(text: str) -> dict | None:
         out["device"] = {"protocol": "ATA"}
         out |= _ata(text, fields)
     health = fields.get("SMART overall-health self-assessment test result") or fields.get("SMART Health Status")
-    if health is not None:
+    if health is not None and not health.startswith("UNKNOWN"):
         out["smart_status"] = {"passed": health in ("PASSED", "OK")}
     has_drive = any(name in out for name in ("model_name", "scsi_model_name", "ata_smart_attributes"))
     return out if has_drive or "nvme_smart_health_information_log" in out else None
@@ -182,7 +203,8 @@ def _nvme(text: str, fields: dict) -> dict:
     for match in NVME_TEST.finditer(text):
         status = match["status"]
         value = 7 if "failed" in status else 5 if "Fatal" in status else 1 if "Aborted" in status else 0
-        results.append({"self_test_result": {"value": value, "string": status}})
+        code = {"string": match["type"]}
+        results.append({"self_test_code": code, "self_test_result": {"value": value, "string": status}})
     if results:
         out["nvme_self_test_log"] = {"table": results}
     return out
@@ -276,6 +298,11 @@ def _scsi(text: str, fields: dict) -> dict:
     for kind, numbers in SCSI_ERRORS.findall(text):
         *_, gigabytes, uncorrected = numbers.split()
         log[kind] = {"gigabytes_processed": gigabytes, "total_uncorrected_errors": int(uncorrected)}
+    for number, test in enumerate(SCSI_TEST.finditer(text)):
+        result = SCSI_RESULTS.get(test["status"])
+        if result is not None:
+            row = {"code": {"string": test["type"]}, "result": {"value": result, "string": test["status"]}}
+            out[f"scsi_self_test_{number}"] = row
     return out | ({"scsi_error_counter_log": log} if log else {})
 
 
@@ -306,6 +333,7 @@ NVME_CLI = {  # key of `nvme smart-log -o json`: key of smartctl's log
     "thm_temp2_total_time": "thermal_mgmt_temperature_2_total_time",
 }
 ZERO_C_K = 273
+LEAST_K = 200  # a number below it is in °C: no drive works at -73 °C, or at 200 °C
 MOST_BEGINNINGS = 10  # places at which JSON may begin
 IDENTITY = "identity"  # key of a document that is an Identify Controller only
 
@@ -320,33 +348,50 @@ def documents_of(content: bytes, name: str) -> list[dict]:
 
 
 def _documents(content: bytes, name: str) -> list[dict]:
-    if not content.strip():
-        raise UsageError(EXPECTED, f"an empty file: {name}", DO)
-    try:
-        return _classified(json.loads(content), name)
-    except ValueError as error:
-        fault = error
-    except RecursionError as error:
-        raise UsageError(EXPECTED, f"{name}: nested too deeply", DO) from error
     text = _decoded(content)
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) > 1 and _is_json(lines[0]):
-        out = []
-        for number, line in enumerate(lines, 1):
-            try:
-                out += _classified(json.loads(line), f"{name}, line {number}")
-            except (ValueError, RecursionError) as error:
-                raise UsageError(EXPECTED, f"line {number} of {name} is cut off or not JSON: {error}", DO) from error
-        return out
-    document = parse(text)
-    if document is not None:
-        return [{"smartctl": document}]
-    for begin in list(re.finditer(r"[{\[]", text))[:MOST_BEGINNINGS]:  # after what sudo or ssh printed
+    if not text.strip():
+        raise UsageError(EXPECTED, f"an empty file: {name}", DO)
+    of_text = [parse(part) for part in _printed(text)]
+    if any(of_text):
+        return [{"smartctl": document} for document in of_text if document]
+    first = text.find("{")
+    # words of sudo or ssh before the document may have a "[", but no "{"
+    brackets = [match.start() for match in re.finditer(r"\[", text[: max(0, first)])][:MOST_BEGINNINGS]
+    fault = "no object in it"
+    for begin in [*brackets, first] if first >= 0 else []:
         try:
-            return _classified(json.loads(text[begin.start() :]), name)
-        except (ValueError, RecursionError):
+            rows = _in_a_row(text, begin)
+        except RecursionError as error:
+            raise UsageError(EXPECTED, f"{name}: nested too deeply", DO) from error
+        except ValueError as error:
+            fault = str(error)
             continue
-    raise UsageError(EXPECTED, f"a document that is cut off or not JSON: {name}: {fault}", DO) from fault
+        if begin != first and not all(_holds_objects(row) for _, row in rows):
+            continue  # such as a shell's "[1] 4711"
+        several = len(rows) > 1
+        return [one for line, row in rows for one in _classified(row, f"{name}, line {line}" if several else name)]
+    raise UsageError(EXPECTED, f"a document that is cut off or not JSON: {name}: {fault}", DO)
+
+
+def _printed(text: str) -> list[str]:
+    """Each output of smartctl in a text that may hold those of several drives."""
+    begins = [match.start() for match in BANNER.finditer(text)]
+    return [text[begin:end] for begin, end in itertools.pairwise([*begins, len(text)])]
+
+
+def _in_a_row(text: str, begin: int) -> list[tuple[int, Any]]:
+    """(line number, content) of each JSON document from `begin` on, with blanks alone between them. Raises ValueError
+    for anything else, RecursionError."""
+    decoder, rows, at = json.JSONDecoder(), [], begin
+    while at < len(text):
+        row, end = decoder.raw_decode(text, at)
+        rows.append((text.count("\n", 0, at) + 1, row))
+        at = BLANKS.match(text, end).end()
+    return rows
+
+
+def _holds_objects(row) -> bool:
+    return all(map(_holds_objects, row)) if isinstance(row, list) else isinstance(row, dict)
 
 
 def with_identity(documents: list[tuple[str, dict]]) -> list[tuple[str, dict]]:
@@ -370,16 +415,10 @@ def _nameless(smartctl) -> bool:
 
 
 def _decoded(content: bytes) -> str:
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", "replace")
-    return content.decode("utf-8-sig", "replace")
-
-
-def _is_json(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
+    """Its text, with the ends of lines of Linux and without the marks of UTF that each of several files begins with."""
+    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    text = content.decode("utf-16" if wide else "utf-8", "replace")
+    return text.replace("\ufeff", "").replace("\r\n", "\n")
 
 
 def _classified(content, name: str) -> list[dict]:
@@ -425,8 +464,8 @@ def _of_ceph(listing: dict, name: str) -> list[dict]:
 
 
 def _of_nvme_cli(page: dict) -> dict:
-    """smartctl's form of `nvme smart-log -o json`: temperatures there are in kelvin, later versions write 128-bit
-    counts as text and the critical warning as an object."""
+    """smartctl's form of `nvme smart-log -o json`: temperatures there are in kelvin, 0 without a sensor; later versions
+    write 128-bit counts as text and the critical warning as an object."""
     log = {}
     for key, name in NVME_CLI.items():
         value = page.get(key)
@@ -436,9 +475,9 @@ def _of_nvme_cli(page: dict) -> dict:
             value = int(value.replace(",", ""))
         if value is not None:
             log[name] = value
-    kelvin = page.get("temperature")
-    if type(kelvin) is int:
-        log["temperature"] = kelvin - ZERO_C_K
+    shown = page.get("temperature")
+    if type(shown) is int:
+        log["temperature"] = shown - ZERO_C_K if shown >= LEAST_K or shown == 0 else shown
     return {"device": {"protocol": "NVMe"}, "nvme_smart_health_information_log": log}
 
 
@@ -508,12 +547,16 @@ def read_file(name: str) -> list[tuple[str, dict]]:
     return [(name if len(documents) == 1 else f"{name}, {number}", one) for number, one in enumerate(documents, 1)]
 
 
+FIRST_S = 1_000_000_000  # 2001: smartctl is of 2002, and the host of an earlier time has lost its clock
+
+
 def utc_ns(document: dict) -> int | None:
-    """When a document was made: utc_ns of `ssdrig watch`, else smartctl's local_time."""
+    """When a document was made: utc_ns of `ssdrig watch`, else smartctl's local_time; None where the host's clock was
+    not set."""
     inner = document.get("smartctl")
     local = inner.get("local_time") if isinstance(inner, dict) else None
     seconds = local.get("time_t") if isinstance(local, dict) else None
     for value, factor in ((document.get("utc_ns"), 1), (seconds, 10**9)):
-        if isinstance(value, int) and not isinstance(value, bool) and 0 < value * factor < 2**62:
+        if isinstance(value, int) and not isinstance(value, bool) and FIRST_S * 10**9 <= value * factor < 2**62:
             return value * factor
     return None
