@@ -77,7 +77,7 @@ def test_write_amplification_of_a_history_is_that_of_the_workload(tmp_path, caps
         and got["projection"]["wa_of_life"] == 2
     )
     assert "WA 3.00 ± 0.01; 2 polls over 1.0 days" in " ".join(wear_screen.screen(got, 80, False).split())
-    got = wa_of(document(499_999_999, 512 * 10**12 - 5, 1_767_225_600 - 60), now)
+    got = wa_of(document(499_999_999, 512 * 10**12 - 5, 1_767_225_600 - 3600), now)
     assert got["wa"]["value"] == pytest.approx(2) and got["wa"]["since"] is None
     assert any(
         words.startswith("write amplification lately: the host counter moved by only 1 of its units")
@@ -157,6 +157,30 @@ def test_a_counter_that_lost_little_did_not_begin_anew(before, after, anew):
     assert standing.began_anew(counted(before, after), "nand") is None
 
 
+@pytest.mark.parametrize(
+    ("hours", "fell", "anew"),
+    [
+        (20_000, 5 * 10**12, True),  # 5 TB of 51: it wrote 61 GB in a day
+        (20_000, 5 * 10**11, False),
+        (1000, 5 * 10**12, False),  # a tenth, and a day of ten times its usual load
+        (None, 5 * 10**12, False),
+    ],
+)
+def test_fall_of_more_than_a_drive_forgets_began_anew(hours, fell, anew):
+    before, after = counted(51 * 10**12, 51 * 10**12 - fell)
+    assert bool(standing.began_anew([before | {"power_on_hours": hours}, after], "host")) is anew
+
+
+@pytest.mark.parametrize(("now", "life"), [(2 * 10**9, 4.0), (10**5, None)])
+def test_counter_of_pages_that_began_anew_gives_no_amplification_of_a_life(now, life):
+    pages = [{"host_program_pages": n, "nand_program_pages": 4 * n} for n in (10**9, now)]
+    others = dict.fromkeys(("nand_written_bytes", "nand_written_tlc_bytes", "fdp_host_written_bytes"))
+    before, after = (one | own | others for one, own in zip(counted(10**13, 2 * 10**13), pages, strict=True))
+    seen = standing.amplification([before], after)
+    assert seen.life.value == life and (("pages" in seen.anew) == (life is None))
+    assert standing.amplification([], after).life.value == life  # 200 MB a page
+
+
 def test_history_of_watch_gives_the_rate(tmp_path, read):
     watched(tmp_path / "watch", 20)
     _, got = read(NVME, "--history", str(tmp_path / "watch"))
@@ -202,6 +226,25 @@ def test_pipes_and_files_without_an_end_are_refused(tmp_path, capsys, monkeypatc
     assert code == 0 and len(out.splitlines()) == 1 and err.count("left out: no file") == 2
     with pytest.raises(UsageError, match="more than 1 MiB: /dev/zero"):
         run(capsys, "--smartctl", "/dev/zero")
+
+
+@pytest.mark.parametrize("seconds_ago, is_history", [(3600, True), (3599, False), (1, False)])
+def test_history_of_less_than_an_hour_is_no_rate(tmp_path, capsys, seconds_ago, is_history):
+    paths = [tmp_path / name for name in ("before.json", "now.json")]
+    for path, document in zip(paths, (NVME, _later(0, seconds_ago / DAY)), strict=True):
+        path.write_text(json.dumps(document))
+    _, out, _ = run(capsys, "--json", "--smartctl", *map(str, paths))
+    assert ("polls over" in json.loads(out.splitlines()[1])["projection"]["rate_source"]) == is_history
+
+
+def test_reading_of_a_host_whose_clock_was_not_set_is_no_history(tmp_path, capsys):
+    paths = [tmp_path / name for name in ("before.json", "now.json")]
+    early = _later(-10, -1) | {"local_time": {"time_t": 86_400}}
+    for path, document in zip(paths, (early, NVME), strict=True):
+        path.write_text(json.dumps(document))
+    _, out, _ = run(capsys, "--json", "--smartctl", *map(str, paths))
+    assert "polls over" not in json.loads(out.splitlines()[1])["projection"]["rate_source"]
+    assert saved.utc_ns({"utc_ns": 86_400 * 10**9}) is None
 
 
 def _later(hours: int, days: float, **more) -> dict:

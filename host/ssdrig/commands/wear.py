@@ -94,7 +94,7 @@ def command(args: argparse.Namespace) -> int:
             from ssdrig.drive.smart import watch_folder
 
             past = watch_folder.history(args.history, snapshot["serial"])
-            history += [counters.snapshot(record) | {"utc_ns": record["utc_ns"]} for record in past]
+            history += [counters.snapshot(record) | {"utc_ns": saved.utc_ns(record)} for record in past]
         limits = warranty.of_arguments(args, snapshot["model"], snapshot["capacity_bytes"])
         history = earlier(snapshot, history)
         unknown = bool(history) and placeholder(snapshot["serial"])

@@ -22,6 +22,7 @@ DAY_NS = 86_400_000_000_000
 FEWEST_PERCENT = 5  # percentage used, whole percents: below this a projection is off by more than a fifth
 MOST_PERCENT = 255  # NVMe, ACS and SPC: as well whatever is more
 FEWEST_CYCLES = 5  # likewise for a mean erase count
+LEAST_DAYS = 1 / 24  # of a history: a rate of less says nothing of a day
 WINDOWS = 12  # most windows of a history, for the spread of its rate
 
 
@@ -93,8 +94,8 @@ def rate_of_history(history: list[dict]) -> Rate | None:
     """The rate of a list of snapshots with "utc_ns" (host_written_bytes, _unit_bytes, _source), in any order.
 
     Only readings after the last time that the counter went back or changed its kind are used. The range is the
-    counter's resolution plus twice the standard error of the mean over up to WINDOWS equal windows. None if there is no
-    time between two readings."""
+    counter's resolution plus twice the standard error of the mean over up to WINDOWS equal windows. None if there are
+    less than LEAST_DAYS between the first and the last."""
     names = ("utc_ns", "host_written_bytes", "host_written_unit_bytes", "host_written_source")
     rows: list[tuple[Any, ...]] = [tuple(s.get(name) for name in names) for s in history]
     readings = sorted((row for row in rows if None not in row[:3]), key=lambda row: row[0])
@@ -102,7 +103,7 @@ def rate_of_history(history: list[dict]) -> Rate | None:
         if readings[i][1] < readings[i - 1][1] or readings[i][2:] != readings[i - 1][2:]:
             readings = readings[i:]
             break
-    if len(readings) < 2 or readings[-1][0] == readings[0][0]:
+    if len(readings) < 2 or readings[-1][0] - readings[0][0] < LEAST_DAYS * DAY_NS:
         return None
     unit, days = readings[0][2], (readings[-1][0] - readings[0][0]) / DAY_NS
     rate = (readings[-1][1] - readings[0][1]) / days

@@ -23,7 +23,11 @@ FROM_BIRTH = (  # 0 when the drive was new
 HOUR_NS = 3_600_000_000_000
 CLOCK_SLACK, CLOCK_SLACK_H = 1.02, 2  # a drive's clock, and whole hours at both ends
 FORGOTTEN_H = 24  # hours that a drive may forget when it loses its power
-SMALL_FALL = 0.1  # a drive that loses its power between two savings of its counters forgets less, or ENOUGH_BYTES
+# of what it counted: a drive that loses its power between two savings of its counters forgets less, or ENOUGH_BYTES, or
+# what it wrote in FORGOTTEN_H at BUSY times its mean rate
+SMALL_FALL, BUSY = 0.1, 10
+PAGE_BYTES = 16384  # of flash, about
+PAGE_MOST_BYTES = 4 << 20  # of the host for a page that a drive counts; 16 to 64 KiB on Crucial's and Micron's
 
 
 def is_a_date(utc_ns: int | None) -> bool:
@@ -46,18 +50,27 @@ def since_last_fall(read: list[dict]) -> dict:
     return read[0]
 
 
+ANEW = {  # what a drive counts: the counter, what else must be equal in two readings, a fall that may be forgotten
+    "host": ("host_written_bytes", ("host_written_source", "host_written_unit_bytes"), ENOUGH_BYTES),
+    "nand": ("nand_written_bytes", ("nand_written_source", "nand_written_unit_bytes"), ENOUGH_BYTES),
+    "pages": ("host_program_pages", (), ENOUGH_BYTES // PAGE_BYTES),
+}
+
+
 def began_anew(read: list[dict], kind: str) -> str | None:
-    """In words that the counter of "host" or "nand" bytes does not hold the drive's whole life: among the readings, by
-    time, it fell. None if it did not, or by little."""
-    name, source, unit = (f"{kind}_written_{what}" for what in ("bytes", "source", "unit_bytes"))
+    """In words that a counter, a key of ANEW, does not hold the drive's whole life: among the readings, by time, it
+    fell. None if it did not, or by little."""
+    name, kinds, least = ANEW[kind]
     known = [snapshot for snapshot in read if snapshot.get(name) is not None]
     for before, after in reversed(list(zip(known, known[1:], strict=False))):
-        same = all(before.get(what) == after.get(what) for what in (source, unit))
-        fell = before[name] - after[name]
-        if same and fell > ENOUGH_BYTES and fell > SMALL_FALL * before[name]:
+        same = all(before.get(what) == after.get(what) for what in kinds)
+        fell, hours = before[name] - after[name], before.get("power_on_hours")
+        small = min(SMALL_FALL, BUSY * FORGOTTEN_H / hours) if hours else SMALL_FALL
+        if same and fell > least and fell > small * before[name]:
+            was, now = (size(one[name]) if name.endswith("_bytes") else f"{one[name]}" for one in (before, after))
             return (
-                f"{in_words(name)} of its whole life: the counter was {size(before[name])} on {_day(before)},"
-                f" {size(after[name])} on {_day(after)}: it was reset, has wrapped, or a clock was wrong"
+                f"{in_words(name)} of its whole life: the counter was {was} on {_day(before)}, {now} on {_day(after)}:"
+                " it was reset, has wrapped, or a clock was wrong"
             )
     return None
 
@@ -91,8 +104,8 @@ def _contradiction(before: dict, after: dict) -> str | None:
 class Amplification(NamedTuple):
     """Write amplification of one reading with those before it.
 
-    of_life: the reading, without the counters that do not hold the drive's whole life; again: why not, by "host" and
-    "nand"; first: the reading at which the period began; lately: of the period, None without history; life: of the
+    of_life: the reading, without the counters that do not hold the drive's whole life; anew: why not, by key of ANEW;
+    first: the reading at which the period began; lately: of the period, None without history; life: of the
     drive's life."""
 
     of_life: dict
@@ -107,10 +120,21 @@ def amplification(history: list[dict], snapshot: dict) -> Amplification:
     read = [*history, snapshot]
     first = since_last_fall(read) if history else snapshot
     lately = wa.between(first, snapshot) if history else None
-    anew = {name: why for name in ("host", "nand") if (why := began_anew(read, name))}
-    of_life = snapshot | {f"{name}_written_bytes": None for name in anew}
+    anew = {kind: why for kind in ANEW if (why := began_anew(read, kind))}
+    if "pages" not in anew and (why := _few_pages(snapshot)):
+        anew["pages"] = why
+    of_life = snapshot | {ANEW[kind][0]: None for kind in anew}
     life = wa.between(of_life | {name: 0 for name in FROM_BIRTH if of_life[name] is not None}, of_life)
     return Amplification(of_life, anew, first, lately, life)
+
+
+def _few_pages(snapshot: dict) -> str | None:
+    """In words that the drive counted too few pages for what its host wrote in its life; None if it did not."""
+    name, written = ANEW["pages"][0], snapshot["host_written_bytes"]
+    pages = snapshot[name]
+    if pages is None or written is None or written < ENOUGH_BYTES or written <= PAGE_MOST_BYTES * pages:
+        return None
+    return f"{in_words(name)} of its whole life: {pages} for {size(written)} of the host: it was reset, or has wrapped"
 
 
 def report(

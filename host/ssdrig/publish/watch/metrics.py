@@ -13,7 +13,7 @@ from ssdrig.base.errors import JournalError
 from ssdrig.base.files import write_atomically
 from ssdrig.base.words import serial_key
 from ssdrig.drive import identity
-from ssdrig.drive.smart import counters, health
+from ssdrig.drive.smart import counters, health, saved
 from ssdrig.drive.smart.watch_folder import DAY_NS, first_of_days
 from ssdrig.drive.wear import endurance, standing, warranty
 from ssdrig.publish.influx import smart_points
@@ -98,7 +98,8 @@ class Metrics:
                 before = [reading for reading in known.days if reading["utc_ns"] < snapshot["utc_ns"]]
                 samples = [*of_poll(snapshot, result["record"], before), ("drive", info(drive, known.identity), 1)]
                 self._shown[key] = _who(drive, known), samples
-                if not known.days or known.days[-1]["utc_ns"] // DAY_NS < snapshot["utc_ns"] // DAY_NS:
+                clock_set = saved.utc_ns(snapshot) is not None
+                if clock_set and (not known.days or known.days[-1]["utc_ns"] // DAY_NS < snapshot["utc_ns"] // DAY_NS):
                     known.days.append(snapshot)
             elif "failed" in result:
                 self._shown[key] = _who(drive, self._known.get(key)), [("up", {}, 0)]
@@ -112,7 +113,7 @@ class Metrics:
         known = self._known.get(key)
         if known is None or identity.conflict(known.drive, drive):  # or the enclosure has another disk now
             daily = first_of_days(self._folder, drive)
-            days = [counters.snapshot(record) | {"utc_ns": record["utc_ns"]} for record in daily]
+            days = [counters.snapshot(one) | {"utc_ns": one["utc_ns"]} for one in daily if saved.utc_ns(one)]
             known = self._known[key] = _Known(drive, smart_points.identity(document), days)
         known.drive = drive
         return known
