@@ -261,8 +261,30 @@ def test_two_ios_at_one_place_at_one_time_are_two(tmp_path, ops):
 def test_an_io_that_is_issued_again_after_a_requeue_is_one(tmp_path, line):
     text = line(1, "D", "W", 0, 8) + line(2, "R", "W", 0, 8) + line(3, "D", "W", 0, 8) + line(4, "D", "R", 8, 8)
     text += line(5, "C", "W", 0, 8) + line(6, "C", "R", 8, 8) + line(7, "D", "W", 0, 8)
-    assert converted(tmp_path, text) == [(0, 0, 4096, WRITE), (3000, 4096, 4096, READ), (6000, 0, 4096, WRITE)]
-    assert depths(tmp_path, text) == ([1, 2, 1], None)
+    rows = [(0, 0, 4096, WRITE), (3000, 4096, 4096, READ), (6000, 0, 4096, WRITE)]
+    assert converted(tmp_path, text) == rows and depths(tmp_path, text) == ([1, 2, 1], None)
+    begins = line(1, "D", "W", 0, 8) + line(2, "R", "W", 0, 8) + line(3, "D", "W", 0, 8) + line(4, "D", "R", 8, 8)
+    assert converted(tmp_path, begins) == rows[:2]
+
+
+@pytest.mark.parametrize("line", [blk, lambda t, action, *what: event(t, f"rq_{NAMES[action]}", *what)])
+@pytest.mark.parametrize("ends", [True, False])
+def test_io_that_grew_after_a_requeue_is_written_once(tmp_path, line, ends):
+    """The kernel merges others with a request in its queue: two taken back, and three pieces around them."""
+    text = line(1, "D", "W", 8, 8) + line(2, "D", "W", 24, 8) + line(3, "R", "W", 8, 8) + line(4, "R", "W", 24, 8)
+    text += line(5, "D", "R", 8, 8) + line(6, "D", "W", 0, 40)
+    text += line(7, "C", "R", 8, 8) + line(8, "C", "W", 0, 40) if ends else ""
+    text += line(9, "D", "R", 99, 8)
+    rows = [(0, 8, 8, WRITE), (1000, 24, 8, WRITE), (4000, 8, 8, READ)]
+    rows += [(5000, 0, 8, WRITE), (5000, 16, 8, WRITE), (5000, 32, 8, WRITE), (8000, 99, 8, READ)]
+    assert converted(tmp_path, text) == [(t, 512 * at, 512 * n, op) for t, at, n, op in rows]
+    assert not ends or depths(tmp_path, text) == ([1, 2, 3, 2, 2, 2, 1], None)
+
+
+def test_blank_lines_are_no_ios(tmp_path):
+    for text in (ALIBABA.replace("725", "419"), IOLOG3, JESD):
+        spaced = "\n" + text.replace("\n", "\r\n \n") + "\n\n"
+        assert converted(tmp_path, spaced) == converted(tmp_path, text)
 
 
 def test_depth_by_the_kernels_events(tmp_path):

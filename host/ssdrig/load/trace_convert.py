@@ -153,6 +153,16 @@ class Flight:
         if any(one.end == begin + length and one.op == op for one in self._ends.get(begin, ())):
             self._again.add((begin, begin + length, op))
 
+    def grown(self, begin: int, length: int, op: int) -> list[tuple[int, int]]:
+        """The ranges (begin, end), by place, of I/Os that were taken back and are part of this longer one, which takes
+        their place: others were merged with them in the queue."""
+        inside = {key for key in self._again if key[2] == op and begin <= key[0] and key[1] <= begin + length}
+        inside.discard((begin, begin + length, op))
+        for at, end, _ in inside:
+            self._take(at, next(one for one in self._ends[at] if one.end == end and one.op == op))
+        self._again -= inside
+        return sorted((at, end) for at, end, _ in inside)
+
     def end(self, t_ns: int, begin: int, length: int, op: int = READ) -> None:
         """The I/Os within this range have ended."""
         until, there = begin + length, self._ends.get(begin, [])
@@ -325,6 +335,7 @@ class Conversion:
                         place = request.offset_bytes, request.length_bytes
                         self.flight.end(request.t_ns or 0, *place, request.op)
                     continue
+                parts = self._new_parts(request)
                 depth = self._depth(request)
                 if depth is None or request.op in self.asked.leave_out:
                     continue
@@ -333,7 +344,7 @@ class Conversion:
                     self._pass(f"the flag FUA of a {OPS[request.op]}")
                 if request.lasts_ns is not None:
                     self.services.add(request.op, request.lasts_ns)
-                for row in self._placed(request, made, depth):
+                for row in (row for part in parts for row in self._placed(part, made, depth)):
                     if made == self.asked.ios:
                         self.cut = True
                         return
@@ -343,14 +354,25 @@ class Conversion:
     def _pass(self, why: str) -> None:
         self.passed[why] = self.passed.get(why, 0) + 1
 
+    def _new_parts(self, line: Line) -> list[Line]:
+        """The line, without the I/Os that were taken back and have grown to it: they have their rows."""
+        end, parts = line.offset_bytes + line.length_bytes, []
+        earlier = self.flight.grown(line.offset_bytes, line.length_bytes, line.op) if line.op != FLUSH else []
+        at = line.offset_bytes
+        for begin, until in [*earlier, (end, end)]:
+            if begin > at:
+                parts.append(line._replace(offset_bytes=at, length_bytes=begin - at))
+            at = until
+        return parts if earlier else [line]
+
     def _depth(self, line: Line) -> int | None:
-        """By completions that the file has; 0: not known yet, None: the line repeats an I/O."""
-        if not self.ends or not self.format or not self.format.staged:
+        """By completions that the file has; 0: not known yet, or without any, None: the line repeats an I/O."""
+        if not self.format or not self.format.staged:
             return 0
         if line.op == FLUSH:
-            return min(self.flight.under_way + 1, DEPTH_MOST)
+            return min(self.flight.under_way + 1, DEPTH_MOST) if self.ends else 0
         depth = self.flight.begin(line.t_ns or 0, line.offset_bytes, line.length_bytes, line.op)
-        return None if depth is None else min(depth, DEPTH_MOST)
+        return None if depth is None else min(depth, DEPTH_MOST) if self.ends else 0
 
     def _playable(self, line: Line) -> None:
         """Raises UsageError."""
@@ -378,6 +400,8 @@ class Conversion:
                     line = raw.decode("latin-1").rstrip("\r\n")
                     if self.number == 1:
                         line = line.removeprefix("\xef\xbb\xbf")  # a mark of UTF-8, as Windows writes it
+                    if not line.strip():
+                        continue
                     if self.format is None:
                         if line.startswith("#") and not (self.asked.columns or trace_formats.begins(line)):
                             continue  # a comment, or the heading of a table without one of ours
