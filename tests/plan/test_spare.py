@@ -22,9 +22,9 @@ def two_levels(spare_bytes, fresh=FRESH, used=USED, s=40_000):
     return np.concatenate([np.full(at, float(fresh)), np.full(s, float(used))])
 
 
-def ended(counts, drive, until=UNTIL):
+def ended(counts, drive, until=UNTIL, cold_s=None):
     """(second, drive writes of the load, verdict) at which the rule ends a load."""
-    watch = ends.Watch(until, drive.capacity_bytes, drive)
+    watch = ends.Watch(until, drive.capacity_bytes, drive, cold_s=lambda: cold_s)
     written = np.cumsum(counts) * 4096
     for second in range(60, len(counts), 20):
         if watch.met(counts[:second], int(written[second])):
@@ -87,6 +87,36 @@ def test_a_dip_of_the_fresh_plateau_is_no_cliff(lasts_s):
     assert verdict["average"] == pytest.approx(USED, rel=0.02)
 
 
+def test_fall_by_heat_is_no_cliff():
+    """It slows down to 60 % at second 400, on the fresh plateau of 300 GB, and counts that."""
+    counts = np.concatenate([np.full(400, float(FRESH)), np.full(20_000, 0.6 * FRESH)])
+    second, writes, verdict = ended(counts, filled(1000 * GB), cold_s=390.0)
+    assert writes >= 1 and verdict["past_spare_by"] == "written"
+    _, writes, verdict = ended(counts[:5000], filled(1000 * GB), cold_s=390.0)
+    assert writes is None and (verdict["passed"], verdict["why"]) == (False, spare.HOT)
+    second, writes, verdict = ended(counts, filled(1000 * GB, 1300 * GB), cold_s=390.0)
+    assert 0.3 < writes < 0.5 and verdict["past_spare_by"] == "raw"
+    for cold_s in (None, 410.0):  # it was cold when its level fell
+        assert ended(counts, filled(1000 * GB), cold_s=cold_s)[2]["past_spare_by"] == "cliff"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "why"),
+    [
+        ({-5: 7, 380: 7, 440: 8}, spare.HOT),
+        ({-900: 6, -5: 7, 440: 7, 900: 9}, None),  # before the load, and after the fall
+        ({-5: None, 440: None}, None),  # not counted
+        ({10: 7, 440: 8}, spare.HOT),
+        ({}, None),
+    ],
+)
+def test_window_after_a_fall_by_heat_is_not_steady(minutes, why):
+    counts = np.concatenate([np.full(400, float(FRESH)), np.full(2600, 0.6 * FRESH)])
+    snapshots = [{"t_ns": at_s * 10**9, "warning_temp_min": count} for at_s, count in minutes.items()]
+    verdict = of_load(counts, 1000 * GB, snapshots)(2000, 3000)
+    assert (verdict["passed"], verdict["why"]) == (why is None, why)
+
+
 def test_a_level_that_still_moves_is_not_steady():
     """After the cliff it recovers from 20 000 to 30 000 over the spare area's size; the PTS rule holds."""
     size = 300 * GB
@@ -138,10 +168,11 @@ def slow_dips(spare_bytes, dip=0.6, every_s=3600, lasts_s=1200, s=20_000):
     return counts, at
 
 
-def of_load(counts, capacity):
+def of_load(counts, capacity, snapshots=()):
     """The judge of the windows of such a load on a filled drive whose raw NAND is not known."""
     header = {"drive": {"capacity_bytes": capacity}}
     data = SimpleNamespace(iops=counts, bw_Bps=counts * 4096, header=header, asked=lambda key: capacity)
+    data.t0_ns, data.snapshots, data.load_s, data.axis_s = 0, snapshots, len(counts), lambda t_ns: t_ns / 1e9
     return steady_state.judge(data, Laid(capacity, capacity), 0)
 
 

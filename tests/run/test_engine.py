@@ -205,7 +205,7 @@ def test_only_writes_count_where_an_amount_of_them_ends_a_load(tmp_path, monkeyp
         return SimpleNamespace(bytes=1200, seconds=None)
 
     bench_ = SimpleNamespace(check=lambda: None, drive=DRIVE, fio_target="/dev/x")
-    live = SimpleNamespace(poll_smart=lambda reason: None)
+    live = SimpleNamespace(poll_smart=lambda reason: None, cold_s=lambda: None)
     stop = SimpleNamespace(second_raises=contextlib.nullcontext)
     stage = SimpleNamespace(bench=bench_, live=live, stop=stop, round=None, dilation=1, book=Book(), fio=fio)
     stage.next_seed, stage.laid = lambda: 1, NOTHING

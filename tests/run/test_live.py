@@ -306,3 +306,24 @@ def test_the_power_of_the_host_is_in_its_event_and_counts_within_the_step(monkey
     first, second_ = (fields for kind, fields in book.events if kind == "host")
     assert (first["energy_J"], first["bmc_W"]) == ({"package-0": 2.5}, 60.0)
     assert "energy_J" not in second_ and "bmc_W" not in second_
+
+
+def test_until_when_a_drive_was_cold(monkeypatch):
+    """Its last reading before the first in the step that counts heat; the readings of an earlier step do not count."""
+    now, count = [100.0], [3]
+    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(live.counters, "snapshot", lambda document: {"temperature_C": 40, "throttle_1_count": count[0]})
+    drive = Drive()
+    at, _ = made(drive)
+
+    def poll(at_s, counted, reason="poll"):
+        now[0], count[0] = at_s, counted
+        at.poll_smart(reason)
+        return at.cold_s()
+
+    assert poll(100.0, 3, "before") is None
+    at.begin(at.load)
+    assert [poll(130.0, 3), poll(150.0, 3), poll(170.0, 4), poll(190.0, 4)] == [None, None, 50.0, 50.0]
+    now[0] = 200.0
+    at.begin(at.load)
+    assert [at.cold_s(), poll(230.0, 4), poll(250.0, 5)] == [None, None, 30.0]

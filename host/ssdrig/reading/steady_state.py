@@ -9,6 +9,7 @@ import numpy as np
 from ssdrig.plan import grammar
 from ssdrig.plan.rules import laid, spare, steady
 from ssdrig.plan.rules.laid import Laid
+from ssdrig.reading import witness
 from ssdrig.reading.row import Row, Verdict
 from ssdrig.reading.rundata import RunData
 
@@ -24,8 +25,14 @@ def judge(data: RunData, before: Laid, read_percent: float) -> Judge:
     counts = np.nan_to_num(data.iops)
 
     @functools.cache
+    def cold_s() -> float | None:
+        return witness.cold_s(data)
+
+    @functools.cache
     def evidence() -> spare.Evidence | None:
-        return spare.used_up(counts, written, laid.spare(before, drive)) if drive.get("capacity_bytes") else None
+        if not drive.get("capacity_bytes"):
+            return None
+        return spare.used_up(counts, written, laid.spare(before, drive), cold_s=cold_s())
 
     def of(begin: int, end: int) -> dict:
         verdict = steady.of_seconds(data.iops[begin:end])
@@ -33,7 +40,7 @@ def judge(data: RunData, before: Laid, read_percent: float) -> Judge:
         made = {"drive_writes": (before.written_bytes + wrote) / tested if tested else None}
         if read_percent == 100:  # reads use up no spare area
             return verdict | made
-        out = spare.judged(verdict, evidence(), begin, wrote) | made
+        out = spare.judged(verdict, evidence(), begin, wrote, cold_s()) | made
         level = out["average"]
         if out["passed"] and level is not None and spare.unlike_later(level, end - begin, data.iops[end:]):
             return out | {"passed": False, "why": spare.LATER}

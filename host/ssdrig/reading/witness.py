@@ -206,6 +206,15 @@ def rounds(data: RunData) -> list[str]:
     return notes
 
 
+def cold_s(data: RunData) -> float | None:
+    """limits.cold_s() of a load."""
+    if data.t0_ns is None:
+        return None
+    readings = sorted((float(data.axis_s(one["t_ns"])), one) for one in data.snapshots if one["t_ns"] is not None)
+    before = [reading for reading in readings if reading[0] <= 0]
+    return limits.cold_s([*before[-1:], *(reading for reading in readings if 0 < reading[0] <= data.load_s)])
+
+
 def _polls(data: RunData, edges_s: Sequence[float]) -> list[dict]:
     """The readings nearest two edges; none where they are too far off, or the same."""
     if data.t0_ns is None or not data.snapshots:

@@ -19,7 +19,7 @@ from ssdrig.drive import host_energy, witness
 from ssdrig.drive.smart import counters
 from ssdrig.meter.pico.stream import Rig, patience_s
 from ssdrig.plan.expand import Act
-from ssdrig.plan.rules import windows
+from ssdrig.plan.rules import limits, windows
 from ssdrig.reading.smart import UNDER_LOAD
 from ssdrig.run.bench import Bench
 from ssdrig.run.bmc import Bmc
@@ -146,6 +146,10 @@ class Live:
         self._iops: list[float] = []
         self._watts: list[float] = []
         self._temperature_C: float | None = None  # of the last SMART reading
+        self._last: dict | None = None  # SMART reading
+        self._before: dict | None = None  # the last one before the step
+        self._cold_at_s = 0.0  # of the last one
+        self._cold_s: float | None = None  # of the one before the first that counts heat
         self._stall_utc_s: float | None = None  # when the last second without any I/O was
         self._low_rails: set[str] = set()  # whose voltage the user was warned of
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
@@ -189,6 +193,7 @@ class Live:
         self._pace, self._iops, self._watts, self._cliff_polls, self._host = pace, [], [], 0, None
         self._tie_clock()
         self._started = time.monotonic()
+        self._before, self._cold_at_s, self._cold_s = self._last, 0.0, None
         self._next_poll = self._started + (pace.smart_s or math.inf) * self._k
 
     def second(self, now: dict) -> None:
@@ -447,4 +452,12 @@ class Live:
         self._book.event("smart.end", n=number, reason=reason, ok=True)
         snapshot = counters.snapshot(document)
         self._temperature_C = snapshot["temperature_C"]
+        self._last, self._before = snapshot, self._before or snapshot
+        if self._cold_s is None and limits.throttled(self._before, snapshot):
+            self._cold_s = self._cold_at_s
+        self._cold_at_s = (time.monotonic() - self._started) / self._k
         return snapshot
+
+    def cold_s(self) -> float | None:
+        """limits.cold_s() of the step so far."""
+        return self._cold_s

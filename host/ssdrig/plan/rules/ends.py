@@ -1,7 +1,7 @@
 """Rules that end a load or a repeat: pure functions of the data so far. The steady-state rule itself is
 steady.py (SNIA PTS 2.0.2, clause 2.1.24)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ssdrig.base.deferred import Deferred
@@ -54,15 +54,21 @@ def spans_s(spans: Mapping[str, "values.Span"], lasted_s: float) -> dict[str, li
 
 class Watch:
     """Whether the end of a load has come. `spare`: the drive at the load's begin, by default filled and of unknown raw
-    NAND; `reads_only`: the load uses up no spare area. `ended_by`: which of the ends it was; `verdict`: of the rule."""
+    NAND; `reads_only`: the load uses up no spare area; `cold_s`: limits.cold_s() of the readings so far. `ended_by`:
+    which of the ends it was; `verdict`: of the rule."""
 
     def __init__(
-        self, until: Sequence["values.Until"], capacity_bytes: int, spare: Spare | None = None, reads_only: bool = False
+        self,
+        until: Sequence["values.Until"],
+        capacity_bytes: int,
+        spare: Spare | None = None,
+        reads_only: bool = False,
+        cold_s: Callable[[], float | None] = lambda: None,
     ):
         self.rules = [entry for entry in until if entry.rule == "pts" or entry.written or entry.cliff]
         self.capacity_bytes = capacity_bytes
         self.spare = spare or Spare(capacity_bytes, valid_bytes=capacity_bytes)
-        self.reads_only = reads_only
+        self.reads_only, self.cold_s = reads_only, cold_s
         self.ended_by: str | None = None
         self.verdict: dict = steady.untested("the load was too short for five records")
         self._records = self._written_bytes = 0
@@ -99,7 +105,8 @@ class Watch:
         self._written_bytes = written_bytes
         if entry.past_spare and not self.reads_only:
             self._records = len(counts) // max(1, round(record_s))
-            self.verdict = spare.verdict(counts, by_second(counts, written_bytes), self.spare, record_s, entry.spaced_s)
+            written = by_second(counts, written_bytes)
+            self.verdict = spare.verdict(counts, written, self.spare, record_s, entry.spaced_s, self.cold_s())
         else:
             means = steady.records(counts, record_s, entry.spaced_s)
             self._records = len(means)
@@ -115,7 +122,7 @@ class Watch:
             return verdict
         record_s = entry.record_s or RECORD_S
         begin_s = len(counts) - round((entry.spaced_s or record_s) * (steady.ROUNDS - 1) + record_s)
-        evidence = spare.used_up(counts, by_second(counts, written_bytes), self.spare, record_s)
+        evidence = spare.used_up(counts, by_second(counts, written_bytes), self.spare, record_s, self.cold_s())
         return verdict | spare.past(evidence, begin_s)
 
     def _bytes(self, amount) -> float:

@@ -1,7 +1,7 @@
 """Limits of a load other than the drive: a host too busy to issue more, or a drive that throttled because it was hot.
 Pure; neither changes a figure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 FIO_PERCENT = 85.0  # of a core, taken by each thread of fio: it has no time left to ask for more
@@ -112,3 +112,12 @@ def throttled(before: Mapping, after: Mapping) -> str | None:
         if first is not None and last is not None and last > first:
             moved.append(f"{words} +{last - first:g}")
     return ", ".join(moved) or None
+
+
+def cold_s(readings: Sequence[tuple[float, Mapping]]) -> float | None:
+    """Until when a drive is known not to have slowed down because of heat, by the first of its readings that counts
+    that. None: none does. `readings`: (s since the load began, counters.snapshot), by time, the first before it."""
+    for (at_s, _), (_, after) in zip(readings, readings[1:], strict=False):
+        if throttled(readings[0][1], after):
+            return at_s
+    return None

@@ -94,15 +94,18 @@ class Evidence(NamedTuple):
     spare_bytes: float | None
 
 
-def used_up(counts, written, spare: Spare, record_s: float = steady.SHORTEST_ROUND_S) -> Evidence | None:
+def used_up(
+    counts, written, spare: Spare, record_s: float = steady.SHORTEST_ROUND_S, cold_s: float | None = None
+) -> Evidence | None:
     """The evidence in a load. `counts`: I/Os of each second (n,); `written`: bytes written by the end of each second
-    (n,); `record_s`: five of these is the shortest fall that is a cliff."""
+    (n,); `record_s`: five of these is the shortest fall that is a cliff; `cold_s`: of limits.cold_s(): a later fall may
+    be the drive's own limit of heat."""
     counts, written = np.asarray(counts, float), np.asarray(written, float)
     by, n = "raw" if spare.raw_bytes else "written", len(counts)
     lacking = spare.enough_bytes - spare.laid_bytes
     at_s = int(np.searchsorted(written, lacking)) + 1 if lacking > 0 else 0  # the first whole second past it
     cliff_s = _cliff(counts, written, spare, max(1, round(record_s)))
-    if cliff_s is not None and cliff_s < at_s:
+    if cliff_s is not None and cliff_s < at_s and (cold_s is None or cliff_s <= cold_s):
         at_s, by = cliff_s, "cliff"
     if at_s >= n:
         return None
@@ -160,14 +163,17 @@ def _highest(counts: "np.ndarray", record: int) -> float:
     return float((done[record:] - done[:-record]).max()) / record
 
 
-def verdict(counts, written, spare: Spare, record_s: float, spaced_s: float | None = None) -> dict:
+def verdict(
+    counts, written, spare: Spare, record_s: float, spaced_s: float | None = None, cold_s: float | None = None
+) -> dict:
     """The steady-state rule on the seconds of a load past the cliff: the PTS rule on five rounds of the last half of
     them, five records at least, and no trend. A verdict of steady.verdict() with {"past_spare": whether the spare area
-    is used up, "past_spare_by": one of BY}; `why` where it is not steady although the rule holds."""
+    is used up, "past_spare_by": one of BY}; `why` where it is not steady although the rule holds. `cold_s`: see
+    used_up()."""
     length = max(1, round(record_s))
-    evidence = used_up(counts, written, spare, record_s)
+    evidence = used_up(counts, written, spare, record_s, cold_s)
     if evidence is None:
-        return _last(counts, record_s) | past(None)
+        return _last(counts, record_s, cold_s) | past(None)
     since, wrote = len(counts) - evidence.at_s, float(written[-1])
     if since < steady.ROUNDS * length:
         return steady.untested(FEW) | past(evidence, evidence.at_s, wrote)
@@ -188,6 +194,7 @@ def verdict(counts, written, spare: Spare, record_s: float, spaced_s: float | No
 
 FEW = "the load was too short for five records past the cliff"
 FRESH = "the spare area may not be used up yet"
+HOT = f"the drive slowed down because of heat: no fall of its level shows the cliff, and {FRESH}"
 LATER = "the load went on at another level"
 SETTLING = "too little was written since the spare area was used up"
 TREND = f"it rises or falls by more than {TREND_PERCENT} % over as many writes as the spare area holds"
@@ -203,12 +210,15 @@ def past(evidence: Evidence | None, t0_s: int = 0, written_bytes: float | None =
     return {"past_spare": True, "past_spare_by": evidence.by, "spare_areas_since": since}
 
 
-def judged(verdict: dict, evidence: Evidence | None, t0_s: int, written_bytes: float) -> dict:
+def judged(
+    verdict: dict, evidence: Evidence | None, t0_s: int, written_bytes: float, cold_s: float | None = None
+) -> dict:
     """A verdict on seconds of a load from `t0_s` until `written_bytes`, with whether they are past the cliff; before
-    that, and until the level has settled, they are not steady, whatever the result of the rule."""
+    that, and until the level has settled, they are not steady, whatever the result of the rule. `cold_s`: see
+    used_up()."""
     out = verdict | past(evidence, t0_s, written_bytes)
     if verdict["passed"] and not out["past_spare"]:
-        return out | {"passed": False, "why": FRESH}
+        return out | {"passed": False, "why": FRESH if cold_s is None else HOT}
     if verdict["passed"] and evidence and written_bytes < evidence.settled_bytes:
         return out | {"passed": False, "why": SETTLING}
     return out
@@ -236,13 +246,13 @@ def of_rounds(verdict: dict, spare: Spare, asks: bool) -> dict:
     return out | {"passed": False, "why": FRESH} if asks and verdict["passed"] and not past else out
 
 
-def _last(counts, record_s: float) -> dict:
+def _last(counts, record_s: float, cold_s: float | None) -> dict:
     """The PTS rule on the last five records of a fresh drive, for the reader: it is not steady."""
     means = steady.records(counts, record_s)
     if len(means) < steady.ROUNDS:
         return steady.untested("the load was too short for five records")
     verdict = steady.verdict(means[-steady.ROUNDS :])
-    return verdict | {"passed": False, "why": FRESH} if verdict["passed"] else verdict
+    return verdict | {"passed": False, "why": FRESH if cold_s is None else HOT} if verdict["passed"] else verdict
 
 
 def _trend_percent(counts, written, recent: int, evidence: Evidence) -> float:

@@ -19,7 +19,9 @@ def carry_out(act, stage, number: int) -> dict:
     every_s = keys["smart"] if isinstance(keys["smart"], float) else None
     drive = stage.bench.drive
     spare = laid.spare(stage.laid, drive)
-    watch = ends.Watch(keys.get("until", ()), drive["capacity_bytes"], spare, reads_only=keys["read"] == 100)
+    watch = ends.Watch(
+        keys.get("until", ()), drive["capacity_bytes"], spare, reads_only=keys["read"] == 100, cold_s=stage.live.cold_s
+    )
     pace = Pace(act.path, act.amount_bytes, time_s, reads_smart, edges_s, every_s, watch.words)
     writes = 1 - keys["read"] / 100
 
