@@ -154,6 +154,25 @@ def test_what_is_not_known_says_why(tmp_path):
     assert levelled.tbw_bytes == pytest.approx(40 * GB) and len(levelled.assumed) == 1
 
 
+def test_write_amplification_of_rounds_that_scatter_makes_no_endurance(tmp_path):
+    rows = [row for row in table.load(run_of(tmp_path, [2.0] * 8)).rows if row.round]
+    drive = {"capacity_bytes": GB, "rated_pe_cycles": 100, "rated_years": 5, "rated_write_bytes": 10**12}
+
+    def life(*values, error=0.01):
+        for row, value in zip(rows, values, strict=False):
+            row.windows["all"] |= {"wa": value, "wa_error": error}
+        return life_figures.life(rows[: len(values)], True, drive, {})
+
+    two = life(1.2, 2.8)  # 2 ± 10
+    assert two.waf == 2.0 and two.waf_error > 10
+    for far in (two, life(1.0, 1.0, 1.0, 1.0, 6.0), life(2.0, error=0.7)):
+        assert far.waf is not None and far.unknown[0].startswith("TBW: ")
+        assert far.tbw_bytes is far.tbw_high_bytes is far.dwpd is far.of_rating_percent is None
+    assert life(2.0, error=None).waf is None
+    near = life(2.0, 2.1, 1.9, 2.0, 2.0)
+    assert near.tbw_low_bytes < near.tbw_bytes < near.tbw_high_bytes < 1.2 * near.tbw_bytes
+
+
 def test_the_flash_takes_what_the_formula_says():
     """A drive of 40 cycles, written at random in model time until its mean erase count is 40."""
     drive = VirtualDrive(SATA_TLC, capacity_bytes=1 << 29, latency=False)

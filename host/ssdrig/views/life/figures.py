@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig.base import uncertain
+from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import size
 from ssdrig.drive.wear import endurance, wa
 from ssdrig.plan import shows
-from ssdrig.plan.rules import steady, student
+from ssdrig.plan.rules import steady
 from ssdrig.reading.row import Row, Table
 
 FEWEST_CYCLES = 20  # of the mean: below, one block erased once more than the others is a tenth of the efficiency
@@ -64,7 +66,7 @@ def of(table: "Table", path: str) -> Life:
 def life(rows: "Sequence[Row]", is_steady: bool, drive: Mapping, counters: Mapping) -> Life:
     """`drive`: its part of run.json; `counters`: the last snapshot that has erase counts, or {}."""
     seen = [(row.value("wa"), (row.windows.get("all") or {}).get("wa_error")) for row in rows]
-    known = [(value, error or 0.0) for value, error in seen if value is not None]
+    known = [(value, error) for value, error in seen if value is not None and error is not None]
     if not rows or len(known) < len(rows):
         why = "no round was run" if not rows else rows[-1].why_not("wa")
         return Life(unknown=(f"write amplification: {why}",))
@@ -72,8 +74,8 @@ def life(rows: "Sequence[Row]", is_steady: bool, drive: Mapping, counters: Mappi
     waf = float(values.mean())
     # the rounds share their readings: over all of them together the counters are off as in one
     error = sum(error for _, error in known) / len(known) ** 2
-    if len(values) >= steady.ROUNDS:
-        error += student.t(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    if len(values) > 1:
+        error += uncertain.t95(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
     out = Life(
         waf=waf,
         waf_error=error,
@@ -115,12 +117,14 @@ def _rated(out: Life, drive: Mapping, counters: Mapping) -> Life:
     elif drive.get("raw_nand_assumed"):
         assumed.append(f"{size(raw)} of raw NAND")
     nand = raw or capacity
+    if vague := uncertain.vague(Uncertain(out.waf, out.waf_error), "write amplification"):
+        return out._replace(assumed=tuple(assumed), unknown=(f"TBW: {vague.why}",))
 
     def tbw(waf: float) -> float:
         return endurance.tbw_of_cycles(nand, cycles, waf, wle) * endurance.TB
 
     value, low = tbw(out.waf), tbw(out.waf + out.waf_error)
-    high = tbw(max(out.waf - out.waf_error, 1e-3))
+    high = tbw(out.waf - out.waf_error)
     of_what = "raw NAND" if raw else "user capacity"
     formulas.append(
         f"TBW = {of_what} × P/E cycles × WLE / WAF = {size(nand)} × {cycles:g} × {wle:.3g} / {out.waf:.3g}"
