@@ -83,7 +83,9 @@ def test_a_record_of_a_drive_gives_its_identity_back(tree):
     "serial",
     "0123456789AB|000000000000|XXXXXXXX|REDACTED|NONE|none|To be filled by O.E.M.|To be filled|123456789012|0123456789"
     "|0123456789ABCDEF|1234567890|9876543210|1122334455|12121212|S4EVXXXXXXXX|********|-|Default string|N/A|0|AAAA"
-    "|00-00-00-00|Serial Number|[REDACTED]|null".split("|"),
+    "|00-00-00-00|Serial Number|[REDACTED]|null|1111-2222-3333-4444|S2RBNX0H1XXXXXX|S4EV*****1234|sanitized|TBD".split(
+        "|"
+    ),
 )
 def test_placeholder_serial_is_known(serial):
     assert placeholder(serial)

@@ -47,6 +47,11 @@ NO_SERIAL = {
     "SYSTEMSERIALNUMBER",
     "REDACTED",
     "REMOVED",
+    "OMITTED",
+    "SANITIZED",
+    "SANITISED",
+    "CENSORED",
+    "TBD",
     "HIDDEN",
     "MASKED",
     "ANONYMIZED",
@@ -55,6 +60,7 @@ NO_SERIAL = {
     "DEADBEEF",
 }
 INSIDE = ("TOBEFILLED", "REDACTED")
+MASK = 5  # characters of a mask in a serial that is masked in part: no maker counts with five X in a row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +134,7 @@ class Match(NamedTuple):
 def placeholder(serial: str) -> bool:
     """Whether a serial cannot be that of a single drive: a word for a missing serial, one character or a
     short pattern over and over ("000000000000", "XXXXXXXX", "12121212"), characters that count ("0123456789AB",
-    "123456789012", "1122334455"), or one with half or more masked out ("S4EVXXXXXXXX").
+    "123456789012", "1122334455", "1111-2222-3333-4444"), or one that is masked out in part ("S4EVNX0MXXXXX").
 
     A random serial of eight decimal digits is caught once in 3 million."""
     plain = re.sub(r"[^A-Z0-9]", "", serial.upper())
@@ -142,7 +148,8 @@ def placeholder(serial: str) -> bool:
         return False
     if any(len(plain) >= PARTS * n and plain == (plain[:n] * len(plain))[: len(plain)] for n in range(1, SHORT + 1)):
         return True
-    return any(_counts(plain[::n]) for n in (1, 2) if plain == "".join(c * n for c in plain[::n])[: len(plain)])
+    repeats = range(1, SHORT + 1)  # of each character
+    return any(_counts(plain[::n]) for n in repeats if plain == "".join(c * n for c in plain[::n])[: len(plain)])
 
 
 def own_wwn(drive: Identity) -> str:
@@ -161,7 +168,7 @@ def own_wwn(drive: Identity) -> str:
 
 def _masked(serial: str) -> bool:
     longest = max((len(run) for run in re.findall(r"X+|\*+|#+|\?+", serial)), default=0)
-    return longest >= max(SHORT, len(serial.strip()) / 2)
+    return longest >= MASK or longest >= max(SHORT, len(serial.strip()) / 2)
 
 
 def _counts(plain: str) -> bool:
