@@ -157,6 +157,17 @@ def test_verdict_of_a_campaign_of_power_cuts_is_a_case(runs, name, verdict):
     assert [case.verdict for case in cases] == [PASS, verdict]
 
 
+@pytest.mark.parametrize("name, verdict", [("honest", CANNOT_TELL), ("lying", FAIL)])
+def test_file_system_that_lacks_promised_data_is_not_passed(runs, name, verdict):
+    of = table.load(runs / name)
+    row = next(row for row in of.rows if row.act.do == "cuts")
+    row.result = row.result | {"filesystems": [{"failing": [4, 2]}, {"failing": []}, {"failing": [2]}]}
+    found = acceptance.of_plan(of)[-1]
+    assert (found.verdict, found.reason) == (verdict, "suspicion" if verdict == CANNOT_TELL else None)
+    row.result = row.result | {"filesystems": [{"failing": []}]}
+    assert acceptance.of_plan(of)[-1].verdict == (PASS if verdict == CANNOT_TELL else FAIL)
+
+
 def test_damaged_records_of_a_campaign_are_not_passed(runs):
     of = table.load(runs / "honest")
     row = next(row for row in of.rows if row.act.do == "cuts")

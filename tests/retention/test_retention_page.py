@@ -8,10 +8,12 @@ import pytest
 
 from ssdrig.base.overprovisioning import MIB
 from ssdrig.plan.kinds import retention_layout as layouts
+from ssdrig.publish.verdicts import acceptance
 from ssdrig.reading import retention_rows
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, storage
 from ssdrig.retention.reading import Read
+from ssdrig.views.retention import facts as retention_facts
 from ssdrig.views.retention import html as retention_html
 from ssdrig.views.retention import sentences as retention_sentences
 
@@ -68,6 +70,19 @@ def test_a_baseline_of_which_no_piece_could_be_read_has_no_figures():
     counted = {"bytes": MIB, "seconds": 1.0, "counted": {}, "begun_C": None, "ended_C": None}
     manifest = {"baseline": base, "written": counted, "drive": {"wear_percent": None, "class": None}}
     assert "–" not in " ".join(retention_sentences.written({"manifest": manifest, "off": None}))
+
+
+def test_what_only_a_later_pass_finds_lost_is_lost(tmp_path):
+    event = written(tmp_path, {})
+    first, lost = event["passes"][0], {"bad": 3, "classes": {"UNREADABLE": 3}}
+    row = SimpleNamespace(result=event | {"passes": [first, first | lost, first]}, state="done", why=None)
+    row.act = SimpleNamespace(path="verify", do="recall")
+    assert retention_sentences.verdict(row.result).startswith("3 of ")
+    assert [case.verdict for case in acceptance._of_step(row)] == [acceptance.FAIL]
+    run = SimpleNamespace(rows=[row])
+    assert retention_facts.retention(run, {}, "verify")["bad"].words.startswith("3 of ")
+    row.result = event
+    assert [case.verdict for case in acceptance._of_step(row)] == [acceptance.PASS]
 
 
 def test_energy_of_a_refresh_is_what_is_above_the_power_at_rest(tmp_path):

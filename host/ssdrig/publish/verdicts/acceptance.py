@@ -28,7 +28,7 @@ from ssdrig.base.terminal import printable
 from ssdrig.base.uncertain import NO_ERROR, NOT_TRUSTED, UNKNOWN, Uncertain
 from ssdrig.base.words import do_you_mean
 from ssdrig.plan import document
-from ssdrig.powerloss import tally
+from ssdrig.powerloss import above, tally
 from ssdrig.reading import errors, results, trust, whole_run
 from ssdrig.reading.row import WHOLE, Row, Table
 from ssdrig.reading.table import together
@@ -329,7 +329,8 @@ def _of_cuts(row: Row) -> Case:
     about = Case(f"{row.act.path}: no promise broken", CANNOT_TELL, reason="not-judged", step=row.act.path)
     try:
         words = cuts_sentences.verdict(row.result)
-        outcome = tally.Tally(row.result["cuts"]).outcome(Path(row.folder))
+        damaged = sorted({number for part in row.result.get("filesystems") or () for number in part["failing"]})
+        outcome = tally.Tally(row.result["cuts"]).outcome(Path(row.folder)) or above.outcome(damaged)
     except (KeyError, TypeError, ValueError) as error:
         return about._replace(reason="damaged", why=f"the records of its sessions cannot be read ({error})")
     if isinstance(outcome, PromiseBroken):
@@ -352,7 +353,7 @@ def _of_retention(row: Row) -> Case:
     about = about._replace(step=row.act.path)
     if retention["phase"] == "write":
         return about._replace(verdict=PASS, reason=None) if retention["digest"] else about
-    if any(pass_["bad"] for pass_ in retention["passes"][:1]):
+    if any(pass_["bad"] for pass_ in retention["passes"]):
         return about._replace(verdict=FAIL, reason=None)
     if not retention["passes"] or row.state != "done":
         return about._replace(why=f"{about.why} {row.why or ''}".strip())

@@ -6,6 +6,7 @@ from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import size
 from ssdrig.reading.row import Table
 from ssdrig.views.headline import Fact, lacking
+from ssdrig.views.retention import sentences
 from ssdrig.views.terms import number
 
 
@@ -24,7 +25,8 @@ def retention(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
         bad = slowdown = Fact(lacking("nothing was read"), rests=())
         if event["passes"]:
             first = event["passes"][0]
-            words = f"{number(first['bad'], 0)} of {number(first['blocks'], 0)} blocks"
+            worst = sentences.worst_pass(event)
+            words = f"{number(worst['bad'], 0)} of {number(worst['blocks'], 0)} blocks"
             bad = Fact(Uncertain(None), words=words, rests=())
             slowdown = Fact(Uncertain(first["slowdown"]), "times")
             if first["slowdown"] is None:

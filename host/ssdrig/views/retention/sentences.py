@@ -30,11 +30,18 @@ def verdict(event: Mapping) -> str:
         return f"Sealed: {event['label']}" if event["digest"] else "The drive was not sealed."
     if not event["passes"]:
         return "Nothing was read: no verdict on the drive."
-    first = event["passes"][0]
-    if not first["bad"]:
-        return f"All {number(first['blocks'], 0)} blocks hold the sealed data."
-    kinds = ", ".join(f"{number(n, 0)} {name}" for name, n in first["classes"].items())
-    return f"{number(first['bad'], 0)} of {number(first['blocks'], 0)} blocks do not hold the sealed data ({kinds})."
+    reading = worst_pass(event)
+    if not reading["bad"]:
+        return f"All {number(reading['blocks'], 0)} blocks hold the sealed data."
+    kinds = ", ".join(f"{number(n, 0)} {name}" for name, n in reading["classes"].items())
+    later = "" if event["passes"][0]["bad"] else ", which the first pass read well"
+    bad, blocks = (number(reading[key], 0) for key in ("bad", "blocks"))
+    return f"{bad} of {blocks} blocks do not hold the sealed data ({kinds}){later}."
+
+
+def worst_pass(event: Mapping) -> Mapping:
+    """The first pass that found lost blocks, or else the first."""
+    return next((reading for reading in event["passes"] if reading["bad"]), event["passes"][0])
 
 
 def lines(event: Mapping) -> list[str]:
