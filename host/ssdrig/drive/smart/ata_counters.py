@@ -206,7 +206,7 @@ GUESS = "smartctl's guess from a normalised value"
 
 def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     """Snapshot fields of an ATA drive, with "sources", "compresses" (whether its controller may write less than the
-    host sent) and "refused" ({role: why what has it is not believed}). Raises UsageError for a table of the user's that
+    host sent) and "refused" ({role: why its source is not believed}). Raises UsageError for a table of the user's that
     cannot be read."""
     rows = rows_for(document, smartctl)
     hours = whole(smartctl.get("power_on_time"), "hours", [], "")
@@ -277,8 +277,8 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
 
 
 def say_what_is_missing(out: dict, refused: dict[str, str], unknown: list[str]) -> None:
-    """Report the figures that a user would look for and that nothing on the drive is known to report, or only what is
-    `refused` (see reduce())."""
+    """Report the figures that a user would look for and that no source on the drive is known to report, or only one
+    that is `refused` (see reduce())."""
     if out["percentage_used"] is None and not _mentions(unknown, "percentage used"):
         why = refused.get("percentage_used") or "no attribute or statistic of this drive is known to report it"
         unknown.append(f"percentage used: {why}")

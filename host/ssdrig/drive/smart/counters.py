@@ -238,7 +238,7 @@ def _say_what_is_missing(out: dict, smartctl: dict, refused: dict[str, str], unk
 
 
 def _why_no_host_bytes(out: dict, smartctl: dict, unknown: list[str]) -> str:
-    """The refusal of the counter, the lack of what has it, or that the drive has none."""
+    """Why its counter is refused, which part of the document is missing, or that the drive has no such counter."""
     for words in unknown:
         if words.startswith(OF_HOST_COUNTER.get(out["protocol"], ())):
             return words.removeprefix("health: ")

@@ -22,7 +22,7 @@ from typing import Any
 from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart.json_numbers import text as words
 
-BLANKS = re.compile(r"\s*")
+NOT_BLANK = re.compile(r"\S")
 BANNER = re.compile(r"^smartctl (\d{1,3})\.(\d{1,3})\b", re.MULTILINE)
 SECTION = re.compile(r"^=== START OF ", re.MULTILINE)
 FIELD = re.compile(r"^([A-Z][A-Za-z0-9 .,/()#-]*?)(?::| is:) +(.*\S) *$", re.MULTILINE)
@@ -386,7 +386,8 @@ def _in_a_row(text: str, begin: int) -> list[tuple[int, Any]]:
     while at < len(text):
         row, end = decoder.raw_decode(text, at)
         rows.append((text.count("\n", 0, at) + 1, row))
-        at = BLANKS.match(text, end).end()
+        following = NOT_BLANK.search(text, end)
+        at = following.start() if following else len(text)
     return rows
 
 
@@ -547,7 +548,7 @@ def read_file(name: str) -> list[tuple[str, dict]]:
     return [(name if len(documents) == 1 else f"{name}, {number}", one) for number, one in enumerate(documents, 1)]
 
 
-FIRST_S = 1_000_000_000  # 2001: smartctl is of 2002, and the host of an earlier time has lost its clock
+FIRST_S = 1_000_000_000  # 2001: smartctl began in 2002; a host with an earlier time has lost its clock
 
 
 def utc_ns(document: dict) -> int | None:

@@ -22,7 +22,7 @@ DAY_NS = 86_400_000_000_000
 FEWEST_PERCENT = 5  # percentage used, whole percents: below this a projection is off by more than a fifth
 MOST_PERCENT = 255  # NVMe, ACS and SPC: as well whatever is more
 FEWEST_CYCLES = 5  # likewise for a mean erase count
-LEAST_DAYS = 1 / 24  # of a history: a rate of less says nothing of a day
+LEAST_DAYS = 1 / 24  # of a history: a shorter one gives no rate per day
 WINDOWS = 12  # most windows of a history, for the spread of its rate
 
 

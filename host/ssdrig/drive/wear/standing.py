@@ -23,8 +23,8 @@ FROM_BIRTH = (  # 0 when the drive was new
 HOUR_NS = 3_600_000_000_000
 CLOCK_SLACK, CLOCK_SLACK_H = 1.02, 2  # a drive's clock, and whole hours at both ends
 FORGOTTEN_H = 24  # hours that a drive may forget when it loses its power
-# of what it counted: a drive that loses its power between two savings of its counters forgets less, or ENOUGH_BYTES, or
-# what it wrote in FORGOTTEN_H at BUSY times its mean rate
+# share of a counter: a drive that loses its power between two savings of its counters forgets less, or ENOUGH_BYTES, or
+# its writes of FORGOTTEN_H at BUSY times its mean rate
 SMALL_FALL, BUSY = 0.1, 10
 PAGE_BYTES = 16384  # of flash, about
 PAGE_MOST_BYTES = 4 << 20  # of the host for a page that a drive counts; 16 to 64 KiB on Crucial's and Micron's
@@ -104,7 +104,7 @@ def _contradiction(before: dict, after: dict) -> str | None:
 class Amplification(NamedTuple):
     """Write amplification of one reading with those before it.
 
-    of_life: the reading, without the counters that do not hold the drive's whole life; anew: why not, by key of ANEW;
+    of_life: the reading, without the counters that do not hold the drive's whole life; anew: reasons, by key of ANEW;
     first: the reading at which the period began; lately: of the period, None without history; life: of the
     drive's life."""
 

@@ -40,7 +40,7 @@ def verdict(event: Mapping) -> str:
 
 
 def worst_pass(event: Mapping) -> Mapping:
-    """The first pass that found lost blocks, or else the first."""
+    """The first pass that found lost blocks, the first one without any."""
     return next((reading for reading in event["passes"] if reading["bad"]), event["passes"][0])
 
 
