@@ -55,6 +55,28 @@ def test_zones_are_seen_filled_measured_and_reset(begun, needs):
     assert [(zone[2], zone[3] - zone[0], zone[4]) for zone in zones_of(guest)] == [(CAPACITY_BYTES, 0, 1)] * ZONES
 
 
+def test_a_purge_resets_the_zones_of_a_drive_that_takes_no_format(begun, needs):
+    """QEMU formats no zoned namespace, whatever its controller promises."""
+    needs("nvme")
+    line = "this was here before"
+    for start in range(4 * MIB, 8 * 4 * MIB, 4 * MIB):
+        begun.do("fill", node(begun), f"{line}\n", [start], CAPACITY_BYTES)
+    begun.do("sync")
+    assert line.encode() in (begun.folder / ZONED.id).read_bytes()
+    purge = ("purge", ZONED.serial, "--destroy-data", ZONED.serial, "--json")
+    written = zones_of(begun)
+    refused = begun.ssdrig(*purge)
+    assert refused.exit_code == 4 and "--ses=1" in refused.stderr, str(refused)
+    assert zones_of(begun) == written
+    done = begun.ssdrig(*purge, "--method", "zone-reset")
+    assert done.exit_code == 0, str(done)
+    result = done.json()
+    assert result["ok"] and (result["effect"]["kept"], result["effect"]["pattern_bytes"]) == (0, 0)
+    assert result["effect"]["proving"] >= 4
+    assert line.encode() not in (begun.folder / ZONED.id).read_bytes()
+    assert [(zone[3] - zone[0], zone[4]) for zone in zones_of(begun)] == [(0, 1)] * ZONES
+
+
 def test_a_plan_for_drives_without_zones_is_refused_before_a_byte(begun):
     before = digest(begun, ZONED)
     bridge = {"powerloss": ("--bridge-is-part",)}  # a campaign is also refused on the disk of a virtual machine
