@@ -397,8 +397,8 @@ def half_made(out):
 def release(out, say=print):
     """Make all of it in the folder `out`, which must be empty or missing. Returns the release's digest. Raises
     NotReleased, ToolMissing; `out` then has nothing of it, and where this process is killed nothing that looks done."""
-    kicad.provision()
-    left_of(out)
+    left_of(out)  # before anything is fetched
+    kicad.provision(say)
     if stale():
         do = "python hardware/board/draw.py, fill.py, export.py"
         raise NotReleased(f"not as their sources make them: {', '.join(stale())}; do: {do}")

@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -228,9 +228,15 @@ def main(argv: list[str] | None = None) -> int:
             every = {name: importlib.import_module(where) for name, (where, _) in COMMANDS.items()}
             setattr(args, whole, parser_of(every))
         columns = NO_LIMIT if getattr(args, "verbatim", False) else width()
-        with contextlib.redirect_stdout(PrintableOut(sys.stdout, columns)), owner.of_new_files():
-            code = module.command(args) or 0
-            sys.stdout.flush()
+        verdict = getattr(module, "VERDICT", False)
+        out = (VerdictOut if verdict else PrintableOut)(sys.stdout, columns)
+        with contextlib.redirect_stdout(out), owner.of_new_files():
+            try:
+                code = module.command(args) or 0
+            finally:
+                if verdict:
+                    out.flush()
+            out.flush()
         return code
     except SsdrigError as error:
         say(error_lines(prefix, error))
@@ -299,6 +305,28 @@ def _is_nowhere() -> bool:
     except FileNotFoundError:
         return True
     return False
+
+
+class VerdictOut(PrintableOut):
+    """stdout of a command whose exit code is a verdict (VERDICT of its module): without a reader, as after the match of
+    a `grep -q`, the command goes on to its code."""
+
+    def write(self, text: str) -> int:
+        with _or_nowhere():
+            return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with _or_nowhere():
+            super().flush()
+
+
+@contextlib.contextmanager
+def _or_nowhere() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        _drop_stdout()
 
 
 def _drop_stdout() -> None:

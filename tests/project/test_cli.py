@@ -7,13 +7,15 @@ import io
 import os
 import shlex
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ssdrig import cli
 from ssdrig.base import arguments
-from ssdrig.base.errors import UsageError, exit_codes
+from ssdrig.base.errors import LimitMissed, UsageError, exit_codes
 from ssdrig.base.terminal import error_lines
 from ssdrig.run import options, run
 from ssdrig.runs import named
@@ -383,3 +385,32 @@ def test_the_table_of_a_dry_run_fits(columns, capsys, monkeypatch):
         assert sum(line.startswith("  in all") for line in lines) == 1
     rows = [("a", "one two three", "0:10", "5 GB")]
     assert dry_run.in_columns(rows, None) == ["  a  one two three  0:10  5 GB"]
+
+
+COMMAND = """
+import sys, types
+from ssdrig import cli
+from ssdrig.base.errors import LimitMissed
+module = types.ModuleType("of_the_test")
+module.VERDICT, module.EXAMPLES, module.add_arguments = sys.argv[1] == "verdict", (), lambda parser: None
+def command(args):
+    print("x" * int(sys.argv[2]))
+    raise LimitMissed("a", "b", "c")
+module.command = command
+sys.modules["of_the_test"] = module
+cli.COMMANDS["check"] = ("of_the_test", "")
+raise SystemExit(cli.main(["check"]))
+"""
+
+
+@pytest.mark.parametrize("length", [1, 1_000_000])
+def test_a_verdict_is_not_lost_with_the_reader_of_stdout(length):
+    """As in `ssdrig check latest | grep -q missed` with pipefail."""
+    for name in ("check", "compare"):
+        assert modules()[name].VERDICT
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-c", COMMAND, "verdict", str(length)]
+    with open(writer, "wb") as gone:
+        done = subprocess.run(words, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == LimitMissed.exit_code and "Traceback" not in done.stderr and "ignored" not in done.stderr

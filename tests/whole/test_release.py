@@ -34,14 +34,14 @@ def test_a_file_that_its_source_makes_otherwise_keeps_the_release_back(monkeypat
     stale = release.stale()
     assert "ssdrig.kicad_sch" in stale
     monkeypatch.setattr(release, "stale", lambda: stale)
-    monkeypatch.setattr(release.kicad, "provision", lambda: None)
+    monkeypatch.setattr(release.kicad, "provision", lambda *_: None)
     with pytest.raises(release.NotReleased, match="not as their sources make them: .*ssdrig.kicad_sch"):
         release.release(tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_with_something_in_it_is_left_alone(monkeypatch, tmp_path):
-    monkeypatch.setattr(release.kicad, "provision", lambda: None)
+    monkeypatch.setattr(release.kicad, "provision", lambda *_: pytest.fail("it fetches first"))
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(release.NotReleased, match="expected an empty folder"):
         release.release(tmp_path)
@@ -49,7 +49,7 @@ def test_a_folder_with_something_in_it_is_left_alone(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("what", ["a file", "a link that leads nowhere"])
 def test_what_is_no_folder_is_left_alone(monkeypatch, tmp_path, what):
-    monkeypatch.setattr(release.kicad, "provision", lambda: None)
+    monkeypatch.setattr(release.kicad, "provision", lambda *_: pytest.fail("it fetches first"))
     out = tmp_path / "out"
     out.write_text("mine") if what == "a file" else out.symlink_to(tmp_path / "nowhere")
     with pytest.raises(release.NotReleased, match="expected an empty folder"):
@@ -60,7 +60,7 @@ def test_what_is_no_folder_is_left_alone(monkeypatch, tmp_path, what):
 @pytest.fixture
 def made_of(monkeypatch):
     """made_of(*steps): what a release is then made of, each a function of (project, out)."""
-    monkeypatch.setattr(release.kicad, "provision", lambda: None)
+    monkeypatch.setattr(release.kicad, "provision", lambda *_: None)
     monkeypatch.setattr(release, "stale", lambda: [])
     monkeypatch.setattr(release.fill, "project", lambda project, text: None)
     return lambda *steps: monkeypatch.setattr(release, "STEPS", steps)
@@ -139,7 +139,7 @@ def test_a_full_disk_is_said_not_a_traceback(monkeypatch, tmp_path):
 def test_no_part_without_order_number_and_dated_price(monkeypatch, tmp_path):
     """Each row has the manufacturer's number, how it is known, and a price with its date and source; and a row that
     lacks one keeps the release back."""
-    monkeypatch.setattr(release.kicad, "provision", lambda: None)
+    monkeypatch.setattr(release.kicad, "provision", lambda *_: None)
     monkeypatch.setattr(release, "stale", lambda: [])
     rows = release.bill()
     assert release.lacking(rows) == [] and len(rows) > 70

@@ -20,6 +20,7 @@ from ssdrig.reading.row import Table
 from ssdrig.runs import named, parts
 
 COLOURS = {"pass": "green", "fail": "red", "cannot tell": "yellow"}
+VERDICT = True  # its exit code
 EXAMPLES = (
     ("check latest --limits measurement", "whether the measurement itself is in order; ssdrig has these limits"),
     ("check 3fa9 --limits drive.toml --junit check.xml", "your own limits, for a CI"),

@@ -16,6 +16,7 @@ from ssdrig.runs import named
 from ssdrig.views.terms import BY_KEY, number, with_error
 
 FIGURES = ("iops_mean", "lat_p99_us", "power_mean_W", "energy_uJ_per_io", "wa")
+VERDICT = True  # its exit code
 EXAMPLES = (
     ("compare 3fa9 b071", "two runs: differences beyond their uncertainty"),
     ("compare before/ after/ --figure iops_mean", "two folders of repeats, one figure"),

@@ -5,6 +5,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from ssdrig.base import child_cpu, files
@@ -71,7 +72,7 @@ def renderer(folder: Path) -> tuple[list[str], dict[str, str]]:
     return [str(loader), *line[1:]], {"KICAD_RUN_FROM_BUILD_DIR": "1"}
 
 
-def provision() -> None:
+def provision(say: Callable[[str], object] = lambda words: None) -> None:
     """Unless there is one, unpack Debian's KiCad, without its libraries, into .setup/kicad: 134 MB to fetch, 400 MB
     kept (debian.provision). With $SSDRIG_NO_INSTALL nothing is fetched. Raises ToolMissing."""
     PRIVATE.parent.mkdir(exist_ok=True)
@@ -84,6 +85,7 @@ def provision() -> None:
         except ToolMissing:
             if os.environ.get("SSDRIG_NO_INSTALL"):
                 raise
+        say("KiCad is fetched once: 134 MB")
         debian.provision(SUITE, "kicad", PRIVATE, _works, DO, without=WITHOUT)
         for name in UNUSED:
             shutil.rmtree(PRIVATE / "usr/share" / name, ignore_errors=True)
