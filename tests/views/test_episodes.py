@@ -160,3 +160,21 @@ def test_the_page_of_a_load_has_its_episodes(tmp_path):
     assert whole.data.episodes[0]["of"] == "smart"
     html = page.render([], 0, [(whole.data, whole.figures)], folders=[whole.table.path])
     assert 'data-plate="episodes-smart"' in html and "12 mJ" not in html
+
+
+def test_rounds_of_a_repeat_have_a_line_each(tmp_path):
+    text = WAKES.replace('name = "wake"', 'name = "wakes"\ndo = "repeat"\ntimes = 2\n  [[step.step]]\n  name = "wake"')
+    text = text.replace('of = "wake"', 'of = "wakes/wake"').replace(
+        'over = [{ every = ["500 ms", "1 s"] }]', 'every = "1 s"'
+    )
+    w = synthetic_plan.Writer(tmp_path, text)
+    for number in (1, 2):
+        w.load("wakes/wake", [1] * 12, 0.1, folder=f"wakes/wake/r{number:02}", round=number)
+        begin_s = (w.t_ns - synthetic_run.T_RUN_NS) / 1e9 - 12 - 0.2
+        for i in range(11):
+            w.watts += [(begin_s + 0.25 + i, 2.1), (begin_s + 0.27 + i, 0.1)]
+    w.watts.sort()
+    run = table.load(w.end())
+    assert [[of["of"] for of in row.episodes] for row in run.rows] == [["io"], ["io"]]
+    html = page.render([run])
+    assert "round 1: 1" in html and "round 2: 1" in html

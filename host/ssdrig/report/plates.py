@@ -15,7 +15,6 @@ from ssdrig.base.words import as_cell
 from ssdrig.load.fiotext import BINS, plat_upper_ns
 from ssdrig.reading import below_second, latency
 from ssdrig.views import trust_strip
-from ssdrig.views.context import plus_minus
 from ssdrig.views.episodes import html as episodes_html
 from ssdrig.views.svg import Plot, extent, thinned_series
 from ssdrig.views.terms import number
@@ -341,11 +340,7 @@ def episodes(kind: str, runs: Sequence, names: Sequence, looks, review: int) -> 
     plot = episodes_html.drawn(title, [(of, shown_looks[i], f"of-run r{i}") for i, of in ordered])
     if plot is None:
         return None
-    lines = []
-    for i, of in shown:
-        energy, name = episodes_html.energy_mJ(of), f"{names[i][2]}: " if len(runs) > 1 else ""
-        joules = f"{plus_minus(energy, 'mJ')} above the level" if energy.value is not None else of["why"]
-        lines.append(f"{name}{of['laid']} of {of['count']} averaged; energy of one: {joules}.")
+    lines = [episodes_html.line(of, names[i][2] if len(runs) > 1 else "") for i, of in shown]
     about = " ".join([episodes_html.SOFT, *lines])
     return Plate(f"episodes-{kind}", None, f"{title}: average of all", about, plot.text(False), plot.csv())
 

@@ -1,17 +1,17 @@
 """The view `episodes`: short events of one kind laid on each other, their mean and scatter, and what one costs."""
 
 from collections.abc import Mapping, Sequence
+from html import escape
 
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.reading.row import Row
 from ssdrig.views import svg
-from ssdrig.views.context import Cell, Context, number_table, panel, plus_minus
+from ssdrig.views.context import Context, figure, panel, plus_minus
 from ssdrig.views.episodes.figures import BURST, IO, SMART
 
 WIDTH, HEIGHT = 660, 300
 TITLES = {SMART: "SMART readings", IO: "I/Os after a pause", BURST: "Bursts of power"}
 SOFT = "Aligned where they begin. Line: their mean; band: ± standard deviation; dotted: the level before and after."
-HEADS = (*(("Number", ""), ("Averaged", ""), ("Span", "ms"), ("Level", "W")), ("Energy of one above the level", "mJ"))
 Curve = list[tuple[float, float]]
 
 
@@ -42,14 +42,19 @@ def _panel(context: Context, path: str, kind: str, shown: Sequence[tuple[dict, R
     label = shown[0][1].label
     point = label.partition(" ")[2]
     title = context.title(TITLES[kind], "", path) + f"{', ' if point else ''}{point.replace('=', ' ')}"
-    names = [context.names[run] if len(context.tables) > 1 else TITLES[kind] for _, _, run in shown]
+    names = [_named(context, row, run) for _, row, run in shown]
     curves = [(of, context.looks[run], f"of-run r{run}" if context.styles else "") for of, _, run in shown]
     plot = drawn(title, curves)
     looks = [look for _, look, _ in curves]
-    body = (plot.text() + svg.legend(names, looks) if plot else "") + number_table(
-        "Run" if len(context.tables) > 1 else "", HEADS, [(name, cells(of)) for name, (of, *_) in zip(names, shown)]
-    )
-    return panel(title, body + reasons([of for of, *_ in shown], names), SOFT if plot else "")
+    lines = "".join(f"<p>{escape(line(of, name))}</p>" for (of, *_), name in zip(shown, names, strict=True))
+    body = plot.text() + svg.legend(names, looks) if plot else ""
+    return panel(title, body + lines, SOFT if plot else "")
+
+
+def _named(context: Context, row: Row, run: int) -> str:
+    """The run, where there are several, and the round of a repeat."""
+    words = [context.names[run]] * (len(context.tables) > 1) + [f"round {row.round}"] * (row.round is not None)
+    return ", ".join(words)
 
 
 def drawn(title: str, curves: Sequence[tuple[Mapping, dict, str]]) -> svg.Plot | None:
@@ -101,30 +106,14 @@ def _edges(of: Mapping) -> list[float]:
     return [watts for side in _band(of) for _, watts in side]
 
 
-def energy_mJ(of: Mapping) -> Uncertain:
-    """Energy of one above its level."""
-    return Uncertain(of["energy_J"], of["energy_error_J"], None, of["why"] or "").scaled(1e3)
-
-
-def cells(of: Mapping) -> list[Cell]:
-    """In the order of HEADS."""
-    why, energy = of["why"] or "", energy_mJ(of)
-    lasts_s = of["lasts_s"]
-    return [
-        Cell(words=str(of["count"])),
-        Cell(words=str(of["laid"])),
-        Cell(None if lasts_s is None else 1e3 * lasts_s, why=why),
-        Cell(of["level_W"], why=why),
-        Cell(why=why) if energy.value is None else Cell(words=plus_minus(energy)),
-    ]
-
-
-def reasons(shown: Sequence[Mapping], names: Sequence[str]) -> str:
-    """Why an energy is not known, a line each."""
-    lines = [
-        f"{name}: energy of one not known: {of['why']}." for of, name in zip(shown, names, strict=True) if of["why"]
-    ]
-    return f'<p class="soft">{svg.escape("  ".join(lines))}</p>' if lines else ""
+def line(of: Mapping, name: str = "") -> str:
+    """The episodes of a run in a line: how many, and the energy of one or why it is not known."""
+    number = f"{f'{name}: ' if name else ''}{of['laid']} of {of['count']} averaged"
+    if of["energy_J"] is None:
+        return f"{number}; energy of one not known: {of['why']}."
+    energy = plus_minus(Uncertain(of["energy_J"], of["energy_error_J"]).scaled(1e3), "mJ")
+    level = f"{figure(of['level_W'])} W, over {figure(1e3 * of['lasts_s'])} ms"
+    return f"{number}; energy of one: {energy} above its level of {level}."
 
 
 HTML = {"episodes": episodes}  # view -> how it is drawn
