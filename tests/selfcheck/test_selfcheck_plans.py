@@ -28,6 +28,14 @@ def test_bytes_are_held_against_the_middle_of_the_range(size, span, off):
     assert plans.off_percent(size, span) == pytest.approx(off)
 
 
+def test_what_a_drive_wrote_in_another_run_is_not_counted(tmp_path):
+    truth = tmp_path / "truth"
+    truth.mkdir()
+    (truth / "counts.jsonl").write_text('{"host_write_bytes": 700}\n{"host_write_bytes": 750}\n')
+    (truth / "ledger.json").write_text('{"host_write_bytes": 760}')
+    assert plans.written_bytes(tmp_path) == 60
+
+
 def test_check_goes_on_where_it_was_stopped(tmp_path, monkeypatch, capfd):
     rows, measured = tmp_path / "rows", []
 
