@@ -72,11 +72,11 @@ def pytest_ignore_collect(collection_path, config):
 def port(request) -> str:
     """The port of the rig that was named; every test fails if another rig answers there."""
     path, serial = request.config.getoption("--hil-port"), request.config.getoption("--hil-serial")
-    with session(path, stream=False) as here:
-        found = here.hello.get("serial")
-    if found != serial:
+    with session(path, stream=False) as rig_session:
+        board = rig_session.hello.get("serial")
+    if board != serial:
         pytest.fail(
-            f"expected the rig with serial {serial} on {path}; seen serial {found}; nothing was asked of it",
+            f"expected the rig with serial {serial} on {path}; seen serial {board}; nothing was asked of it",
             pytrace=False,
         )
     return path
@@ -85,8 +85,8 @@ def port(request) -> str:
 @pytest.fixture(scope="session")
 def hello(port) -> dict:
     """What the rig says of itself."""
-    with session(port, stream=False) as here:
-        return here.hello
+    with session(port, stream=False) as rig_session:
+        return rig_session.hello
 
 
 @pytest.fixture
@@ -111,8 +111,8 @@ def line(port):
 @pytest.fixture
 def streaming(port):
     """The rig in use by hand: rig_session.Session."""
-    with session(port) as here:
-        yield here
+    with session(port) as rig_session:
+        yield rig_session
 
 
 @pytest.fixture(scope="session")
@@ -155,8 +155,8 @@ def answers(port, patience_s=30.0) -> dict:
     deadline = time.monotonic() + patience_s
     while True:
         try:
-            with session(port, stream=False, timeout_s=3.0) as here:
-                return here.hello
+            with session(port, stream=False, timeout_s=3.0) as rig_session:
+                return rig_session.hello
         except RigError:  # not there yet, or just starting
             if time.monotonic() > deadline:
                 raise

@@ -16,15 +16,15 @@ def answer(line, kind, body, *answers, seconds=5):
     """Send a command; (kind, body) of the first frame of one of the kinds `answers` that comes behind it."""
     known = len(line.frames)
     line.send(kind, body if isinstance(body, bytes) else json.dumps(body).encode())
-    found = line.until(lambda: [(k, b) for k, _, b in line.frames[known:] if k in answers], seconds)
-    return found[0]
+    answers_ = line.until(lambda: [(k, b) for k, _, b in line.frames[known:] if k in answers], seconds)
+    return answers_[0]
 
 
 def refusal(line, kind, body):
     """Why a command was refused."""
-    said = json.loads(answer(line, kind, body, wire.REFUSED, wire.CUT_REPORT, wire.HELLO)[1])
-    assert said.get("command") == chr(kind), said
-    return said["why"]
+    document = json.loads(answer(line, kind, body, wire.REFUSED, wire.CUT_REPORT, wire.HELLO)[1])
+    assert document.get("command") == chr(kind), document
+    return document["why"]
 
 
 def alive(line):
@@ -120,14 +120,14 @@ def test_a_calibration_is_kept_and_what_was_there_comes_back(port, hello):
         "date": "2026-01-01",
         "meter": "test of the rig",
     }
-    kept = {"V": line, "board": hello["serial"]}
+    stored = {"V": line, "board": hello["serial"]}
     try:
-        with session(port, stream=False) as here:
-            here.store_calibration(rail["rail"], kept)
-        with session(port, stream=False) as here:
-            assert here.rail(rail["rail"])["calibration"] == kept
+        with session(port, stream=False) as rig_session:
+            rig_session.store_calibration(rail["rail"], stored)
+        with session(port, stream=False) as rig_session:
+            assert rig_session.rail(rail["rail"])["calibration"] == stored
     finally:
-        with session(port, stream=False) as here:
-            here.store_calibration(rail["rail"], rail["calibration"])
-    with session(port, stream=False) as here:
-        assert here.rail(rail["rail"])["calibration"] == rail["calibration"]
+        with session(port, stream=False) as rig_session:
+            rig_session.store_calibration(rail["rail"], rail["calibration"])
+    with session(port, stream=False) as rig_session:
+        assert rig_session.rail(rail["rail"])["calibration"] == rail["calibration"]

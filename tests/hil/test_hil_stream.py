@@ -46,17 +46,17 @@ def test_nothing_is_lost(stretch, request):
 
 
 def test_the_energy_closes(stretch):
-    told = []
+    closures = []
     for power in stretch[0]:
         c = power.closure
         if power.facts["chip"] == "INA226":
             continue  # it has no accumulators
         assert c, f"rail {power.rail} sent no energy"
         if c.resolution_percent < 0.05:
-            told.append(power.rail)
+            closures.append(power.rail)
             assert abs(c.corrected_percent) < 0.2, f"rail {power.rail}: {c}"
             assert abs(c.chip_clock_ppm) < 1e6 * OSCILLATOR
-    if not told:
+    if not closures:
         pytest.skip("no rail draws enough for the chip's own rounding not to matter: connect a load")
 
 

@@ -16,9 +16,9 @@ def rails_of(switch, profile):
     return [row["rail"] for row in switch["rails"] if profile in row["profiles"]]
 
 
-def volts(here, rail, seconds=0.5):
+def volts(rig_session, rail, seconds=0.5):
     for _ in range(5):
-        reading = here.readings([rail], seconds)[rail].raw_V
+        reading = rig_session.readings([rail], seconds)[rail].raw_V
         if len(reading) > 10:  # a SIMULATED board on a busy machine may be behind its time
             return float(reading.mean())
     pytest.fail(f"hardly a sample of rail {rail} came")
@@ -114,11 +114,11 @@ def test_off_stays_off_until_on(streaming, cut):
 def test_a_reset_gives_power_back(port, cut, reset_board):
     """Fail-safe: whatever ends the firmware, the rails are on."""
     rail = rails_of(cut, "crowbar")[0]
-    with session(port) as here:
-        before = volts(here, rail)
-        with off(here.rig, rail):
-            assert volts(here, rail) < 0.5
+    with session(port) as rig_session:
+        before = volts(rig_session, rail)
+        with off(rig_session.rig, rail):
+            assert volts(rig_session, rail) < 0.5
     reset_board()
-    with session(port) as here:
-        assert here.hello["switch"]["off"] == []
-        assert volts(here, rail) == pytest.approx(before, rel=0.03)
+    with session(port) as rig_session:
+        assert rig_session.hello["switch"]["off"] == []
+        assert volts(rig_session, rail) == pytest.approx(before, rel=0.03)
