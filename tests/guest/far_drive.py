@@ -64,11 +64,11 @@ class FarFilesystems:
         self._do("start", session=session, at_rest=at_rest)
 
     def down(self) -> dict:
-        found = self._do("down")
+        report_ = self._do("down")
         ahead_ns = time.monotonic_ns() - self._ask("now")  # at most by the way there and back too much: later, so safe
-        for report in found["clients"]:
+        for report in report_["clients"]:
             report["acked_ns"] = [t_ns + ahead_ns for t_ns in report["acked_ns"]]
-        return found | {"down_ns": found["down_ns"] and found["down_ns"] + ahead_ns}
+        return report_ | {"down_ns": report_["down_ns"] and report_["down_ns"] + ahead_ns}
 
     def look(self, asked) -> dict:
         return self._do("look", asked=list(asked))

@@ -56,15 +56,15 @@ def look(expected: dict[str, set[str]], serials: dict[str, str]) -> tuple[uses.M
     """What the guard says of each disk: {disk: {check: why}}. expected: the checks that shall refuse each."""
     for _ in range(3):  # udev opens disks for a moment, some of them exclusively; a writer that was killed ends later
         machine = uses.survey()
-        found = {
+        refusals = {
             d.name: {r.check: r.why for r in guard.refusals(d, d.serial, machine=machine)}
             for d in machine.drives
             if d.name in serials
         }
-        if all(found[disk].keys() == checks for disk, checks in expected.items()):
+        if all(refusals[disk].keys() == checks for disk, checks in expected.items()):
             break
         time.sleep(0.2)
-    return machine, found
+    return machine, refusals
 
 
 @contextlib.contextmanager
@@ -81,13 +81,13 @@ def surveyed(machine: uses.Machine):
 
 def try_to_purge(node: str, serial: str, before: tuple[bytes, bytes]) -> dict:
     """`ssdrig purge SERIAL --destroy-data SERIAL`: its exit code, all that it says, and whether the disk is intact."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         try:
             code = cli.main(["purge", serial, "--destroy-data", serial])
         except SystemExit as end:
             code = end.code
-    return {"exit_code": code, "said": said.getvalue(), "intact": state(node) == before and before[1] == WITNESS}
+    return {"exit_code": code, "said": output.getvalue(), "intact": state(node) == before and before[1] == WITNESS}
 
 
 def wipe(disk: str) -> None:
@@ -104,7 +104,7 @@ def hold(holders: list[dict], serials: dict[str, str]) -> list[dict]:
     """One round: the rows of its holders."""
     rows = {holder["name"]: {"name": holder["name"]} for holder in holders}
 
-    def each(among: list[dict], step) -> list[dict]:
+    def with_each(among: list[dict], step) -> list[dict]:
         """Take the step with each holder; those with which it did not fail."""
         good = []
         for holder in among:
@@ -132,17 +132,17 @@ def hold(holders: list[dict], serials: dict[str, str]) -> list[dict]:
         else:
             possible.append(holder)
     try:
-        made = each(possible, make)
+        made = with_each(possible, make)
         touched = {disk for holder in possible for disk in (holder["disk"], *holder["also"])}
         free = {disk: set() for disk in serials.keys() - touched}
-        machine, found = look(free | {holder["disk"]: set(holder["checks"]) for holder in made}, serials)
+        machine, refusals = look(free | {holder["disk"]: set(holder["checks"]) for holder in made}, serials)
         os.sync()  # a file system that a holder has mounted would write its superblock seconds later
         before = {holder["name"]: state(f"/dev/{holder['disk']}") for holder in made if unclaimed(holder)}
         for holder in made:
             rows[holder["name"]] |= {
-                "checks": found[holder["disk"]],
-                "also": {disk: sorted(found[disk]) for disk in holder["also"]},
-                "free": {disk: found[disk] for disk in free if found[disk]},
+                "checks": refusals[holder["disk"]],
+                "also": {disk: sorted(refusals[disk]) for disk in holder["also"]},
+                "free": {disk: refusals[disk] for disk in free if refusals[disk]},
                 "purge": None,
             }
         with surveyed(machine):
@@ -150,7 +150,7 @@ def hold(holders: list[dict], serials: dict[str, str]) -> list[dict]:
                 node, serial = f"/dev/{holder['disk']}", serials[holder["disk"]]
                 rows[holder["name"]]["purge"] = try_to_purge(node, serial, before[holder["name"]])
     finally:
-        each(possible[::-1], undo)  # a mount namespace keeps what was mounted before it was made
+        with_each(possible[::-1], undo)  # a mount namespace keeps what was mounted before it was made
     return list(rows.values())
 
 

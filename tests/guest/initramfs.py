@@ -50,10 +50,10 @@ exec switch_root /new /run/guest/busybox sh -c "$python -ISu $agent; $then"
 
 def busybox() -> Path:
     """The static busybox. Raises NoKernel when there is none."""
-    found = shutil.which("busybox")
-    if not found or b"/ld-linux" in Path(found).read_bytes()[:4096]:
+    program = shutil.which("busybox")
+    if not program or b"/ld-linux" in Path(program).read_bytes()[:4096]:
         raise NoKernel("no static busybox (package busybox-static)")
-    return Path(found)
+    return Path(program)
 
 
 def build(kernel: Kernel, path: Path) -> None:

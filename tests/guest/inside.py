@@ -127,7 +127,7 @@ def root_at(point: str) -> None:
     call("mount", point, os.fsencode(point), None, MS_REMOUNT | MS_RDONLY, None)
 
 
-def found(pattern: str) -> list[str]:
+def matches(pattern: str) -> list[str]:
     return sorted(glob.glob(pattern))
 
 
@@ -187,14 +187,14 @@ def dry_runs(drives: dict[str, list[str]]) -> dict[str, tuple[int, str]]:
     from ssdrig.commands import drives as command
 
     command.POLL_TIMEOUT_S = 600
-    found = {}
+    reports = {}
     for name, words in drives.items():
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
+        output = io.StringIO()
+        with contextlib.redirect_stderr(output):
             switched = ("--power-off", "false", "--power-on", "false")
             code = cli.main(["run", "powerloss", "--drive", *words, *switched, "--dry-run"])
-        found[name] = (code, said.getvalue())
-    return found
+        reports[name] = (code, output.getvalue())
+    return reports
 
 
 def fifos() -> None:
@@ -226,4 +226,4 @@ def lines(path: str) -> list[str]:
 
 def unescaped(path: str) -> str:
     """A path as a table in /proc shows it: octal for blanks."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path)

@@ -89,27 +89,27 @@ class NoKernel(Exception):
 def kernel() -> Kernel:
     """The kernel kept in .setup/guest-kernel, fetched when it is not there or lacks a module of MODULES. Raises
     NoKernel."""
-    kept = SETUP / "guest-kernel"
-    if not _complete(kept):
+    stored = SETUP / "guest-kernel"
+    if not _complete(stored):
         SETUP.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="guest-kernel.", dir=SETUP) as folder:
             new = Path(folder) / "kernel"
             _fetch(Path(folder), new)
-            shutil.rmtree(kept, ignore_errors=True)
+            shutil.rmtree(stored, ignore_errors=True)
             try:
-                new.rename(kept)
+                new.rename(stored)
             except OSError:
-                if not _complete(kept):  # else another start was quicker
+                if not _complete(stored):  # else another start was quicker
                     raise
-    boot, holders = ([kept / "modules" / name for name in (kept / order).read_text().split()] for order in ORDERS)
-    return Kernel(kept / "vmlinux", boot, holders, kept / "programs", (kept / "version").read_text())
+    boot, holders = ([stored / "modules" / name for name in (stored / order).read_text().split()] for order in ORDERS)
+    return Kernel(stored / "vmlinux", boot, holders, stored / "programs", (stored / "version").read_text())
 
 
 ORDERS = ("order", "order-holders")
 
 
-def _complete(kept: Path) -> bool:
-    return (kept / "wanted").exists() and (kept / "wanted").read_text().split() == _wanted()
+def _complete(folder: Path) -> bool:
+    return (folder / "wanted").exists() and (folder / "wanted").read_text().split() == _wanted()
 
 
 def _wanted() -> list[str]:
@@ -127,10 +127,10 @@ def _fetch(work: Path, new: Path) -> None:
     [archive] = work.glob("*.deb")
     _run(["dpkg-deb", "-x", str(archive), "root"], work)
     [image] = (work / "root").glob("boot/vmlinuz-*")
-    found = {module_name(path): path for path in (work / "root").rglob("*.ko*")}
+    modules = {module_name(path): path for path in (work / "root").rglob("*.ko*")}
     (new / "modules").mkdir(parents=True)
     boot, every = (
-        load_order(names, lambda name: module_bytes(found[name]) if name in found else None)
+        load_order(names, lambda name: module_bytes(modules[name]) if name in modules else None)
         for names in (MODULES, MODULES + HOLDERS)
     )
     for name, content in every.items():
@@ -173,8 +173,8 @@ def unpacked(image: bytes) -> bytes:
 
 def real_package(shown: str) -> str:
     """The package with the kernel itself, from `apt-cache show linux-image-amd64`."""
-    if found := re.search(r"^Depends:.*?\b(linux-image-\d[^ ,]*)", shown, re.MULTILINE):
-        return found[1]
+    if match := re.search(r"^Depends:.*?\b(linux-image-\d[^ ,]*)", shown, re.MULTILINE):
+        return match[1]
     raise NoKernel(f"this distribution's {META_PACKAGE} names no kernel package")
 
 

@@ -200,7 +200,7 @@ class Machine:
     def with_programs(self) -> dict[str, str]:
         """The environment in which the programs of kernel.PROGRAMS are found, too."""
         programs = self.built.programs
-        folders = [f"{programs}/{each}" for each in ("sbin", "bin", "usr/sbin", "usr/bin", "lib/drbd", "usr/lib/drbd")]
+        folders = [f"{programs}/{part}" for part in ("sbin", "bin", "usr/sbin", "usr/bin", "lib/drbd", "usr/lib/drbd")]
         return {
             "PATH": ":".join([*folders, PATH]),
             "LD_LIBRARY_PATH": f"{programs}/lib/x86_64-linux-gnu:{programs}/usr/lib/x86_64-linux-gnu",
@@ -214,14 +214,14 @@ class Machine:
     def unplug_sas(self, disk: qemu.Disk) -> None:
         """unplug() a disk of the SAS adapter, and have the kernel drop it: QEMU's tells it of none that goes."""
         self.unplug(disk)
-        for path in self.do("found", "/sys/class/scsi_device/*/device/vendor"):
+        for path in self.do("matches", "/sys/class/scsi_device/*/device/vendor"):
             if self.do("texts", path)[0].strip() == "GUEST":
                 self.do("put", f"{path.removesuffix('vendor')}delete", "1")
 
     def plug_sas(self, disk: qemu.Disk) -> None:
         """plug() a disk of the SAS adapter in the place of one that has gone, and wait until the kernel has it."""
         self.plug(disk)
-        for path in self.do("found", "/sys/class/scsi_host/host*/scan"):
+        for path in self.do("matches", "/sys/class/scsi_host/host*/scan"):
             self.do("put", path, "- - -")
         self.do("wait_for", "/sys/class/scsi_device/*/device/vendor", "GUEST")
 

@@ -78,14 +78,14 @@ def judged(run: Path) -> SimpleNamespace:
     `changed` (how often it was another later), `fua` (such writes acknowledged before their cut), `under_way` (cuts
     with a FLUSH that the drive had got, and that was answered after its power had returned), and how many cuts break a
     promise when they are judged `again`, and when what was answered after the return of power counts (`without_R1`)."""
-    told: dict[str, list] = {"powerloss.begin": [], "powerloss.promise": [], "session.judged": []}
-    for each in journal.events(run):
-        told.get(each["kind"], []).append(each)
-    begin, changed, records = told.values()
-    found = SimpleNamespace(promise=begin[0]["promise"] if begin else None, changed=len(changed), records=records)
-    found.cuts = [record for record in records if not record["control"]]
-    found.fua = found.under_way = found.again = found.without_R1 = 0
-    for record in found.cuts:
+    by_kind: dict[str, list] = {"powerloss.begin": [], "powerloss.promise": [], "session.judged": []}
+    for event in journal.events(run):
+        by_kind.get(event["kind"], []).append(event)
+    begin, changed, records = by_kind.values()
+    outcome = SimpleNamespace(promise=begin[0]["promise"] if begin else None, changed=len(changed), records=records)
+    outcome.cuts = [record for record in records if not record["control"]]
+    outcome.fua = outcome.under_way = outcome.again = outcome.without_R1 = 0
+    for record in outcome.cuts:
         where = run / sessions.folder(record["cut"])
         rows, seen = sessions.rows_of(where), np.load(where / "seen.npz")
         promise = Promise(**json.loads((where / "verdict.json").read_bytes())["promise"])
@@ -93,10 +93,10 @@ def judged(run: Path) -> SimpleNamespace:
         answered = (rows["status"] == 0) & (rows["done_ns"] < record["on_ns"])
         last_ns = rows["done_ns"][answered].max(initial=0)
         late = (rows["kind"] == FLUSH) & (rows["status"] == 0) & (rows["done_ns"] >= record["on_ns"])
-        found.fua += int((answered & (rows["flags"] & FUA > 0)).sum())
-        found.under_way += bool((late & (rows["submit_ns"] < last_ns)).any())
+        outcome.fua += int((answered & (rows["flags"] & FUA > 0)).sum())
+        outcome.under_way += bool((late & (rows["submit_ns"] < last_ns)).any())
         for name, on_ns in (("again", record["on_ns"]), ("without_R1", NEVER)):
             session = verdict.Session(rows, record["fired_ns"], on_ns, 0, 1)
             failed = len(verdict.judge(session, blocks, promise).failed())
-            setattr(found, name, getattr(found, name) + bool(failed))
-    return found
+            setattr(outcome, name, getattr(outcome, name) + bool(failed))
+    return outcome

@@ -96,10 +96,10 @@ FDP_CONTROLLER = (
 
 def version() -> tuple[int, ...]:
     done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    found = re.search(r"version (\d+)\.(\d+)", done.stdout)
-    if not found:
+    match = re.search(r"version (\d+)\.(\d+)", done.stdout)
+    if not match:
         raise NoKernel(f"{QEMU} does not start: {done.stderr.strip()[-200:]}")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def argv(folder: Path, image: Path, disks: tuple[Disk, ...]) -> list[str]:

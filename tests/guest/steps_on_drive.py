@@ -33,7 +33,7 @@ def main(serial: str, method: str) -> None:
         act = SimpleNamespace(keys=keys, path="fill", range_bytes=FILL_BYTES, amount_bytes=FILL_BYTES)
         folder = tempfile.mkdtemp(prefix="ssdrig-steps-")
         try:
-            return f"{fio.run(fill.job(act, here.fio_target, 1), folder).bytes}"
+            return f"{fio.run(fill.job(act, bench_.fio_target, 1), folder).bytes}"
         finally:
             shutil.rmtree(folder)
 
@@ -41,39 +41,39 @@ def main(serial: str, method: str) -> None:
         rows = np.zeros(64, traceform.ROW)
         rows["op"], rows["length_bytes"], rows["depth"] = traceform.WRITE, 4096, 64
         rows["offset_bytes"] = np.arange(64) * 4096
-        with trace_targets.named(here.fio_target, 4096) as target, tempfile.TemporaryFile() as out:
+        with trace_targets.named(bench_.fio_target, 4096) as target, tempfile.TemporaryFile() as out:
             trace_player.play(rows, target, trace_player.How(closed=True), out)
         return "64"
 
     def opened() -> str:
-        link = here.target.open()
+        link = bench_.target.open()
         link.close()
         return f"{link.size_bytes}"
 
     with (
         fifo("held", "w") as out,
-        bench.real(inventory.find(serial), None, serial, method, None, None, commands=("true", "true")) as here,
+        bench.real(inventory.find(serial), None, serial, method, None, None, commands=("true", "true")) as bench_,
     ):
         actions = {
-            "away": here.target.away,
-            "back": here.target.back,
-            "check": lambda: here.check().node,
-            "target": lambda: os.stat(here.fio_target).st_rdev,
+            "away": bench_.target.away,
+            "back": bench_.target.back,
+            "check": lambda: bench_.check().node,
+            "target": lambda: os.stat(bench_.fio_target).st_rdev,
             "fill": filled,
             "replay": replayed,
             "open": opened,
-            "write": lambda: here.write_blocks({0: b"\x5a" * 4096, 4 * MIB: b"\xa5" * 4096}),
-            "read": lambda: [block[:1] for block in here.read_blocks([0, 4 * MIB])],
-            "flush": here.flush,
-            "trim": lambda: here.trim(FILL_BYTES),
-            "purge": lambda: here.purge(Progress(quiet=True))["method"],
+            "write": lambda: bench_.write_blocks({0: b"\x5a" * 4096, 4 * MIB: b"\xa5" * 4096}),
+            "read": lambda: [block[:1] for block in bench_.read_blocks([0, 4 * MIB])],
+            "flush": bench_.flush,
+            "trim": lambda: bench_.trim(FILL_BYTES),
+            "purge": lambda: bench_.purge(Progress(quiet=True))["method"],
         }
-        print("ok", here.drive["node"], file=out)
+        print("ok", bench_.drive["node"], file=out)
         for line in fifo("tell", "r"):
             if line == "end\n":
                 break
             try:
-                said = f"ok {actions[line.strip()]()}"
+                answer = f"ok {actions[line.strip()]()}"
             except Exception as error:
-                said = f"{type(error).__name__} {error}"
-            print(said.replace("\n", " "), file=out)
+                answer = f"{type(error).__name__} {error}"
+            print(answer.replace("\n", " "), file=out)

@@ -70,8 +70,11 @@ def test_wear_and_watch(guest, needs):
         NVME.serial: 50,
         SATA.serial: 31,
     }
-    kept = guest.do("texts", *(poll["kept"]["file"] for poll in polls))
-    assert sorted(json.loads(text.splitlines()[-1])["drive"]["serial"] for text in kept) == [NVME.serial, SATA.serial]
+    polls_kept = guest.do("texts", *(poll["kept"]["file"] for poll in polls))
+    assert sorted(json.loads(text.splitlines()[-1])["drive"]["serial"] for text in polls_kept) == [
+        NVME.serial,
+        SATA.serial,
+    ]
 
 
 FILES = ("run.json", "events.jsonl", "fio/load/out.json")

@@ -70,8 +70,8 @@ def back_in_place(guest):
 def came_back(tell) -> None:
     """As a campaign waits: the first look may have the kernel drop the drive, the next ones find it anew."""
     until = time.monotonic() + 60
-    while (said := tell("back")) != "ok None":
-        assert said.startswith(("ExchangedDrive", "UnsafeTarget")) and time.monotonic() < until, said
+    while (answer := tell("back")) != "ok None":
+        assert answer.startswith(("ExchangedDrive", "UnsafeTarget")) and time.monotonic() < until, answer
         time.sleep(0.2)
 
 
@@ -151,8 +151,8 @@ def test_regular_file_at_the_name_of_a_moved_drive_is_refused_and_not_filled(gue
 
 def test_steps_after_sata_and_sas_disks_swapped_names_reach_the_named_one(guest, needs):
     needs("fio")
-    [sata] = guest.do("found", "/sys/class/scsi_device/*/device/block/sda")
-    [sas] = guest.do("found", "/sys/class/scsi_device/*/device/block/sdb")
+    [sata] = guest.do("matches", "/sys/class/scsi_device/*/device/block/sda")
+    [sas] = guest.do("matches", "/sys/class/scsi_device/*/device/block/sdb")
     sata, sas = sata.split("/")[4], sas.split("/")[4]
 
     def gone(address: str) -> None:

@@ -77,14 +77,14 @@ def test_media_bytes_of_an_fdp_drive_give_its_write_amplification(drive):
     assert after["nand_written_bytes"] - before["nand_written_bytes"] == 96 * MIB
     # its own host bytes are exact; those of log 02h, above, come in units of 512 000
     assert after["fdp_host_written_bytes"] - before["fdp_host_written_bytes"] == 64 * MIB
-    found = wa.between(before, after)
-    assert (found.value, found.source, found.host_bytes, found.nand_bytes) == (
+    amplification = wa.between(before, after)
+    assert (amplification.value, amplification.source, amplification.host_bytes, amplification.nand_bytes) == (
         1.5,
         "log 22h / log 22h",
         64 * MIB,
         96 * MIB,
-    ), found.why
-    assert found.error < 1e-6
+    ), amplification.why
+    assert amplification.error < 1e-6
 
 
 def test_statistics_of_the_simulated_drive_are_its_ledgers(over_tcp, connected):

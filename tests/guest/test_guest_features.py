@@ -46,12 +46,12 @@ def drive(machine, tmp_path_factory):
 
 def test_features_are_set_seen_and_put_back(drive, needs):
     needs("nvme")
-    told = drive.machine.python(SOURCE, drive.controller).json()
-    assert told["found"]["nvme.write_cache"] == "on" and told["found"]["nvme.lba_format"].startswith("0: 512 B")
-    assert set(told["unknown"]) <= {"nvme.tmt1_C", "nvme.tmt2_C", "nvme.apst_table", "nvme.hmb"}
-    for key, said in told["said"].items():
-        assert said == {"errors": [None, None], "as wanted": True, "back": told["was"][key]}, key
-    assert "nvme" in told["too high"].lower() or "invalid" in told["too high"].lower()
+    answer = drive.machine.python(SOURCE, drive.controller).json()
+    assert answer["found"]["nvme.write_cache"] == "on" and answer["found"]["nvme.lba_format"].startswith("0: 512 B")
+    assert set(answer["unknown"]) <= {"nvme.tmt1_C", "nvme.tmt2_C", "nvme.apst_table", "nvme.hmb"}
+    for key, reply in answer["said"].items():
+        assert reply == {"errors": [None, None], "as wanted": True, "back": answer["was"][key]}, key
+    assert "nvme" in answer["too high"].lower() or "invalid" in answer["too high"].lower()
 
 
 def test_what_is_allocated_is_what_was_written_and_not_trimmed(drive, needs):

@@ -67,20 +67,20 @@ def carry_out(machine, folder, cuts: int, asked, *faults: str) -> SimpleNamespac
         finally:
             bench.end()
     events = list(journal.events(run))
-    of = lambda kind: [each for each in events if each["kind"] == kind]
+    of = lambda kind: [event for event in events if event["kind"] == kind]
     return SimpleNamespace(outcome=outcome, blocks=of("session.judged"), above=of(above.JUDGED), events=events)
 
 
-def rows(found) -> dict[tuple[str, str], dict]:
-    return {(row["filesystem"], row["client"]): row for row in above.totals(found.above)}
+def rows(campaign) -> dict[tuple[str, str], dict]:
+    return {(row["filesystem"], row["client"]): row for row in above.totals(campaign.above)}
 
 
 def test_honest_drive_and_file_systems_keep_all(machine_with_holders, tmp_path):
-    found = carry_out(machine_with_holders, tmp_path, HONEST_CUTS, ASKED)
-    assert found.outcome is None, found.outcome
-    assert len(found.above) == len(found.blocks) == HONEST_CUTS + 1  # and a control session without a cut
-    assert not [each["why_not"] for each in found.above if not each["judged"]]
-    seen = rows(found)
+    campaign = carry_out(machine_with_holders, tmp_path, HONEST_CUTS, ASKED)
+    assert campaign.outcome is None, campaign.outcome
+    assert len(campaign.above) == len(campaign.blocks) == HONEST_CUTS + 1  # and a control session without a cut
+    assert not [row["why_not"] for row in campaign.above if not row["judged"]]
+    seen = rows(campaign)
     for name, _ in ASKED:
         assert seen[name, ""]["sessions"] == HONEST_CUTS + 1
         for client in mounts.NAMES:
@@ -90,23 +90,23 @@ def test_honest_drive_and_file_systems_keep_all(machine_with_holders, tmp_path):
 
 
 def test_lying_flush_is_found_on_each_and_is_the_drives_fault(machine_with_holders, tmp_path):
-    found = carry_out(machine_with_holders, tmp_path, LIAR_CUTS, ASKED, "--drive-faults", '{"lying_flush": 1}')
-    assert isinstance(found.outcome, PromiseBroken), found.outcome
-    seen = rows(found)
+    campaign = carry_out(machine_with_holders, tmp_path, LIAR_CUTS, ASKED, "--drive-faults", '{"lying_flush": 1}')
+    assert isinstance(campaign.outcome, PromiseBroken), campaign.outcome
+    seen = rows(campaign)
     for name, _ in ASKED:
         damaged = {cut for (kind, _), row in seen.items() if kind == name for cut in row["failing"]}
         assert damaged, (name, seen)
-    proven = {each["cut"] for each in found.blocks if each["failed"]}
-    for each in found.above:
-        if each["failed"]:
-            assert each["fault"] == (above.DRIVE if each["cut"] in proven else above.FILESYSTEM)
-    assert any(each["fault"] == above.DRIVE for each in found.above)
+    proven = {session["cut"] for session in campaign.blocks if session["failed"]}
+    for row in campaign.above:
+        if row["failed"]:
+            assert row["fault"] == (above.DRIVE if row["cut"] in proven else above.FILESYSTEM)
+    assert any(row["fault"] == above.DRIVE for row in campaign.above)
 
 
 def test_file_system_that_sends_no_flush_is_at_fault_itself(machine_with_holders, tmp_path):
     # a FLUSH of the block test makes durable what the file systems wrote, too: not each cut shows it
-    found = carry_out(machine_with_holders, tmp_path, 2 * LIAR_CUTS, cut_filesystems.parse(NOT_SENT))
-    assert isinstance(found.outcome, Suspicion), found.outcome
-    assert not any(each["failed"] for each in found.blocks)
-    assert {each["fault"] for each in found.above if each["failed"]} == {above.FILESYSTEM}
-    assert any(row["failing"] for row in rows(found).values())
+    campaign = carry_out(machine_with_holders, tmp_path, 2 * LIAR_CUTS, cut_filesystems.parse(NOT_SENT))
+    assert isinstance(campaign.outcome, Suspicion), campaign.outcome
+    assert not any(session["failed"] for session in campaign.blocks)
+    assert {row["fault"] for row in campaign.above if row["failed"]} == {above.FILESYSTEM}
+    assert any(row["failing"] for row in rows(campaign).values())

@@ -91,14 +91,14 @@ mount -t ext4 /dev/vda1 /mnt/boot
     guest.do("root_at", "/mnt/boot")
     disks = (NVME, SATA, SAS, BOOT)
     before = content(guest, *disks)
-    found = refusals(guest)
-    assert {"mounted", "busy", "signature"} <= found[NVME.serial]
-    assert {"mounted", "busy", "signature"} <= found[SATA.serial]
-    assert {"swap", "busy", "signature"} <= found[SAS.serial]
-    assert {"mounted", "busy"} <= found[BOOT.serial] and "boot" not in found[BOOT.serial]
-    assert found[USB.serial] == set()
+    refusals_ = refusals(guest)
+    assert {"mounted", "busy", "signature"} <= refusals_[NVME.serial]
+    assert {"mounted", "busy", "signature"} <= refusals_[SATA.serial]
+    assert {"swap", "busy", "signature"} <= refusals_[SAS.serial]
+    assert {"mounted", "busy"} <= refusals_[BOOT.serial] and "boot" not in refusals_[BOOT.serial]
+    assert refusals_[USB.serial] == set()
     assert "boot" in refusals(guest, "/mnt/boot")[BOOT.serial]
-    link = guest.do("found", "/dev/disk/by-id/nvme-*NVMEGUEST0001")[:1]  # none where there is no udev
+    link = guest.do("matches", "/dev/disk/by-id/nvme-*NVMEGUEST0001")[:1]  # none where there is no udev
     codes, _ = purges(
         guest, (SATA.serial, SATA.serial), (BOOT.serial, BOOT.serial), ((link or [NVME.serial])[0], NVME.serial)
     )
@@ -175,11 +175,11 @@ def holder(guest):
 
 def test_a_second_run_and_a_drive_that_was_exchanged(guest):
     other = NVME._replace(serial="NVMEGUEST9999")
-    with holder(guest) as (tell, said):
-        assert said.split()[:2] == ["held", "/dev/nvme0n1"]
+    with holder(guest) as (tell, line):
+        assert line.split()[:2] == ["held", "/dev/nvme0n1"]
         codes, words = purges(guest, (NVME.serial, NVME.serial))
         assert codes == [3]
-        assert f"process {said.split()[2]}, is at work on this drive" in words
+        assert f"process {line.split()[2]}, is at work on this drive" in words
         assert tell("check") == "same /dev/nvme0n1\n"
 
         assert tell("let go") == "let go\n"  # as before the power is cut

@@ -163,14 +163,14 @@ def test_write_amplification_from_outside_agrees_with_the_ledger(drive, needs):
         "log C0h",
         "log 02h",
     )
-    found = wa.between(before, after)
+    amplification = wa.between(before, after)
     true_host = truth_after["host_write_bytes"] - truth_before["host_write_bytes"]
     true_wa = (truth_after["nand_write_bytes"] - truth_before["nand_write_bytes"]) / true_host
     assert true_host == 32 * MIB
     assert true_wa > 1.3, "the drive's garbage collection does not work: nothing is proven"
-    assert found.value is not None, found.why
-    assert abs(found.value - true_wa) <= found.error
-    assert found.relative_error < 0.05
+    assert amplification.value is not None, amplification.why
+    assert abs(amplification.value - true_wa) <= amplification.error
+    assert amplification.relative_error < 0.05
 
 
 def test_power_cut_and_return(drive, needs):
@@ -178,8 +178,8 @@ def test_power_cut_and_return(drive, needs):
     confirmed as durable is there; each unsafe shutdown is counted."""
     needs("fio", "smartctl")
     machine, before = drive.machine, drive.ledger()
-    kept = ("--rw=write", "--bs=4k", "--iodepth=4", "--size=1m", "--verify=crc32c")
-    drive.fio(*kept, "--sync=1", "--do_verify=0")
+    options = ("--rw=write", "--bs=4k", "--iodepth=4", "--size=1m", "--verify=crc32c")
+    drive.fio(*options, "--sync=1", "--do_verify=0")
     # most of them after the cut
     load = ("--rw=randwrite", "--bs=4k", "--iodepth=16", "--offset=128m", "--number_ios=3000")
     machine.start("load", "fio", "--name=load", f"--filename={drive.node}", "--direct=1", "--ioengine=libaio", *load)
@@ -199,7 +199,7 @@ def test_power_cut_and_return(drive, needs):
     assert lost > 0
     ended = machine.ended("load")
     assert_fio_saw_the_cut(ended, machine.run("fio", "--version").stdout.strip() if ended.exit_code else "")
-    drive.fio(*kept, "--verify_only")
+    drive.fio(*options, "--verify_only")
     smart = machine.run("smartctl", "-A", "--json=cv", drive.controller).json()["nvme_smart_health_information_log"]
     assert smart["unsafe_shutdowns"] == before["unsafe_shutdowns"] + cuts
     assert smart["power_cycles"] == before["power_cycles"] + cuts

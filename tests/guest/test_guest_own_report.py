@@ -44,12 +44,14 @@ def test_what_the_drive_reports_of_itself(machine, tmp_path, needs, preset, rati
         drive = Connected(machine, served)
         done = machine.python(READ, drive.controller, drive.serial, timeout_s=120)
         assert done.exit_code == 0, str(done)
-        found = json.loads(done.stdout)
+        document = json.loads(done.stdout)
         drive.end()
     finally:
         served.end()
-    assert ("ESTIMATED" in found["name"]) == flag and found["serial"] == drive.serial and found["seen"] == 1
+    assert ("ESTIMATED" in document["name"]) == flag and document["serial"] == drive.serial and document["seen"] == 1
     percent = presets.PRESETS[preset].power_error_percent
-    assert f"+-{percent} %" in found["unknown"] and ("an estimate" in found["unknown"]) == flag and found["other"]
+    assert (
+        f"+-{percent} %" in document["unknown"] and ("an estimate" in document["unknown"]) == flag and document["other"]
+    )
     idle_W = presets.PRESETS[preset].P_idle_mW / 1000
-    assert all(0 < block["watts"] <= 2 * ratio * idle_W for block in found["blocks"]), found
+    assert all(0 < block["watts"] <= 2 * ratio * idle_W for block in document["blocks"]), document

@@ -38,12 +38,12 @@ def offers(machine) -> dict:
 def test_own_path_and_detached_namespace(guest, needs):
     needs("nvme")
     assert guest.do("texts", "/sys/block/nvme1c1n1/hidden") == ["1\n"], "the drive is no multipath drive"
-    found = offers(guest)
+    offered = offers(guest)
     whole = ("format", "format-secure", "sanitize-block")
-    assert found[PATHS.serial]["others"] == [] and found[PATHS.serial]["listed"] == [2]
-    assert all("namespace 2, which this machine does not show" in found[PATHS.serial]["why"][name] for name in whole)
-    assert (found[NVME.serial]["others"], found[NVME.serial]["listed"]) == ([], [])
-    assert all(found[NVME.serial]["why"][name] is None for name in whole)
+    assert offered[PATHS.serial]["others"] == [] and offered[PATHS.serial]["listed"] == [2]
+    assert all("namespace 2, which this machine does not show" in offered[PATHS.serial]["why"][name] for name in whole)
+    assert (offered[NVME.serial]["others"], offered[NVME.serial]["listed"]) == ([], [])
+    assert all(offered[NVME.serial]["why"][name] is None for name in whole)
 
 
 def test_a_free_multipath_drive_is_purged(guest, needs):

@@ -114,27 +114,27 @@ def behind_nvme(bench: Bench) -> SimpleNamespace:
     bench.machine.plug(CUT)
     bench.ends.append(lambda: bench.machine.unplug(CUT))
     bench.machine.do("wait_for", "/sys/block/nvme*/device/serial", CUT.serial)
-    found = SimpleNamespace(far=bench.far(CUT.serial), disk=CUT)
+    campaign = SimpleNamespace(far=bench.far(CUT.serial), disk=CUT)
 
     def off() -> None:
-        if found.switch.cuts == RENAMED:
-            found.far.ask("keep open")
+        if campaign.switch.cuts == RENAMED:
+            campaign.far.ask("keep open")
         served.admin(op="power_cut")
         bench.machine.unplug(CUT)
 
     def on() -> None:
         bench.powered(served, "cut")
-        bench.machine.plug(found.disk)
-        bench.machine.do("wait_for", "/sys/block/nvme*/device/serial", found.disk.serial)
+        bench.machine.plug(campaign.disk)
+        bench.machine.do("wait_for", "/sys/block/nvme*/device/serial", campaign.disk.serial)
 
-    found.switch = bench.switch(off, on)
-    return found
+    campaign.switch = bench.switch(off, on)
+    return campaign
 
 
 def behind_sata(bench: Bench) -> SimpleNamespace:
     """It has no hot plug in QEMU: the kernel is told that the disk is gone once the drive has lost its power."""
     machine, served = bench.machine, bench.behind_qemu("sata", "sata-tlc", SATA.size_bytes)
-    [place] = machine.do("found", "/sys/class/scsi_device/*/device/block/sda")
+    [place] = machine.do("matches", "/sys/class/scsi_device/*/device/block/sda")
     address = place.split("/")[4]  # host:channel:target:lun
 
     def gone() -> None:
@@ -179,19 +179,19 @@ def bench(machine, tmp_path_factory):
             bench.liar = over_tcp(bench, "liar", "--drive-faults", '{"lying_flush": 1}')
             runs = bench.folder / "runs"
             with ThreadPoolExecutor(4) as pool:
-                for each, cuts, stop in (
+                for tested, cuts, stop in (
                     (bench.tcp, TCP_CUTS, "last"),
                     (bench.nvme, QEMU_CUTS, "last"),
                     (bench.sata, QEMU_CUTS, "last"),
                     (bench.liar, 3, "first"),
                 ):
-                    each.result = pool.submit(
-                        *(powerloss.carry_out, each.far, each.switch, runs, cuts, stop),
-                        getattr(each, "counts", lambda: None),
+                    tested.result = pool.submit(
+                        *(powerloss.carry_out, tested.far, tested.switch, runs, cuts, stop),
+                        getattr(tested, "counts", lambda: None),
                     )
-            for each in (bench.tcp, bench.nvme, bench.sata, bench.liar):
-                run, each.outcome = each.result.result()
-                each.found = powerloss.judged(run)
+            for tested in (bench.tcp, bench.nvme, bench.sata, bench.liar):
+                run, tested.outcome = tested.result.result()
+                tested.judgement = powerloss.judged(run)
             yield bench
         finally:
             bench.end()
@@ -200,45 +200,51 @@ def bench(machine, tmp_path_factory):
 def clean(campaign, cuts: int) -> None:
     """So many cuts were made, at least half of them had something to test, a control session too, and nothing was
     found."""
-    found = campaign.found
+    judgement = campaign.judgement
     if campaign.outcome:
         raise campaign.outcome
     assert campaign.switch.cuts == REHEARSED + cuts
-    odd = {each["cut"]: [each["findings"], *each["words"]] for each in found.cuts if each["findings"]}
-    untested = [each["why_not"] for each in found.cuts if not each["judged"]]  # a starved guest had not begun
-    assert len(found.cuts) == cuts and not odd, odd
+    odd = {
+        session["cut"]: [session["findings"], *session["words"]] for session in judgement.cuts if session["findings"]
+    }
+    untested = [
+        session["why_not"] for session in judgement.cuts if not session["judged"]
+    ]  # a starved guest had not begun
+    assert len(judgement.cuts) == cuts and not odd, odd
     assert set(untested) <= {judging.NOTHING_TESTED} and len(untested) <= cuts // 2, untested
-    assert [each["control"] for each in found.records if each["control"]] == ["no-cut"]
-    assert all(sum(each[name] for each in found.cuts) > 0 for name in ("durable", "in_flight"))
-    assert found.again == found.changed == 0
-    assert found.promise["mode"] == "flush" and found.promise["own"]
+    assert [session["control"] for session in judgement.records if session["control"]] == ["no-cut"]
+    assert all(sum(session[name] for session in judgement.cuts) > 0 for name in ("durable", "in_flight"))
+    assert judgement.again == judgement.changed == 0
+    assert judgement.promise["mode"] == "flush" and judgement.promise["own"]
 
 
 def test_over_nvme_tcp_no_promise_is_broken(bench):
     tcp, drive = bench.tcp, bench.tcp.drive
     clean(tcp, TCP_CUTS)
-    assert tcp.found.under_way >= TCP_CUTS // 10  # on a busy machine the FLUSH may be over when the power goes
-    assert tcp.found.promise["atomic_blocks"] == PAGE_BLOCKS
+    assert tcp.judgement.under_way >= TCP_CUTS // 10  # on a busy machine the FLUSH may be over when the power goes
+    assert tcp.judgement.promise["atomic_blocks"] == PAGE_BLOCKS
     assert tcp.far.nodes == [drive.node]
     truth = drive.ledger()
     assert truth["unsafe_shutdowns"] == REHEARSED + TCP_CUTS and truth["pages_lost"] > 0
-    assert truth["host_fua_write_commands"] >= tcp.found.fua > 0  # AIO's RWF_DSYNC is a write with FUA, and no FLUSH
+    assert (
+        truth["host_fua_write_commands"] >= tcp.judgement.fua > 0
+    )  # AIO's RWF_DSYNC is a write with FUA, and no FLUSH
 
 
 def test_without_the_rule_for_late_answers_an_honest_drive_would_be_accused(bench):
     """Linux sends a FLUSH again once the connection is back; its success says nothing of what the cut took."""
-    assert bench.tcp.found.without_R1 >= 1
+    assert bench.tcp.judgement.without_R1 >= 1
 
 
 def test_a_lying_flush_is_found_over_nvme_tcp(bench):
     assert isinstance(bench.liar.outcome, PromiseBroken), bench.liar.outcome
-    assert [each["failed"] for each in bench.liar.found.cuts][-1:] == [True]
-    assert set(bench.liar.found.cuts[-1]["findings"]) & {"LOST_FLUSHED", "LOST_FUA", "STALE"}
+    assert [session["failed"] for session in bench.liar.judgement.cuts][-1:] == [True]
+    assert set(bench.liar.judgement.cuts[-1]["findings"]) & {"LOST_FLUSHED", "LOST_FUA", "STALE"}
 
 
 def test_on_qemus_nvme_no_promise_is_broken_under_whatever_name(bench):
     clean(bench.nvme, QEMU_CUTS)
-    assert bench.nvme.found.promise["atomic_blocks"] == 1  # the kernel may merge commands there
+    assert bench.nvme.judgement.promise["atomic_blocks"] == 1  # the kernel may merge commands there
     assert len(bench.nvme.far.nodes) > 1
 
 
@@ -267,15 +273,15 @@ def test_a_dry_run_says_what_would_be_and_touches_nothing(bench, needs):
     bench.sata.far.end()
     write_cache = QUEUE.format("nvme0n1", "write_cache")
     machine.unplug(CUT)
-    was = set(machine.do("found", "/dev/nvme*n?"))
+    was = set(machine.do("matches", "/dev/nvme*n?"))
     machine.plug(BLANK)  # on the port of the one that was tested
     try:
         machine.do("put", write_cache, "write through")
-        while not (blank := set(machine.do("found", "/dev/nvme*n?")) - was):
+        while not (blank := set(machine.do("matches", "/dev/nvme*n?")) - was):
             time.sleep(0.1)
         machine.sh(f"mkdir -p /dev/disk/by-id; ln -sf {blank.pop()} {BLANK_LINK}")
-        before, content = drive.ledger(), [(machine.folder / each.id).read_bytes() for each in (NVME, BOOT, SAS)]
-        found = machine.do(
+        before, content = drive.ledger(), [(machine.folder / disk.id).read_bytes() for disk in (NVME, BOOT, SAS)]
+        report = machine.do(
             "dry_runs",
             {
                 "tcp": [drive.serial],
@@ -302,7 +308,7 @@ def test_a_dry_run_says_what_would_be_and_touches_nothing(bench, needs):
         ("blank", UnsafeTarget.exit_code, "no serial"),
         ("dropped", DriveError.exit_code, "queue/write_cache is 'write through'"),
     ):
-        assert found[name][0] == code and words in found[name][1], (name, found[name])
+        assert report[name][0] == code and words in report[name][1], (name, report[name])
     for key in ("host_write_bytes", "trim_bytes", "host_flush_commands"):
         assert after[key] == before[key]
-    assert content == [(machine.folder / each.id).read_bytes() for each in (NVME, BOOT, SAS)]
+    assert content == [(machine.folder / disk.id).read_bytes() for disk in (NVME, BOOT, SAS)]

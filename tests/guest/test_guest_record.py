@@ -75,9 +75,9 @@ def test_a_map_reads_a_drive_in_use_and_writes_nothing(mounted):
     before, counts = digest(mounted), stat(mounted)
     done = mounted.ssdrig("read-map", "--drive", NVME.serial, "--json", "--quiet", "--time", "300", timeout_s=400)
     assert done.exit_code == 0, str(done)
-    found = json.loads(done.stdout)
-    assert found["whole"] and found["stride"] == 1 and found["cells"] == NVME.size_bytes >> 20
-    assert found["cells_empty"] > 0 and found["MB_per_s_median"] > 0 and found["unreadable"] == []
+    document = json.loads(done.stdout)
+    assert document["whole"] and document["stride"] == 1 and document["cells"] == NVME.size_bytes >> 20
+    assert document["cells_empty"] > 0 and document["MB_per_s_median"] > 0 and document["unreadable"] == []
     after = stat(mounted)
     assert after[6] == counts[6] and digest(mounted) == before
     assert after[2] - counts[2] >= NVME.size_bytes // 512

@@ -49,7 +49,7 @@ class Bench:
 
     def sata_gone(self) -> None:
         with self.acting:
-            [place] = self.machine.do("found", "/sys/class/scsi_device/0:*/device/delete")
+            [place] = self.machine.do("matches", "/sys/class/scsi_device/0:*/device/delete")
             self.machine.do("put", place, "1")
 
     def sas_gone(self) -> None:
@@ -66,7 +66,7 @@ class Bench:
             drive.end()
             switch.end()
         events = list(journal.events(run))
-        judged = [each for each in events if each["kind"] == "session.judged"]
+        judged = [event for event in events if event["kind"] == "session.judged"]
         return SimpleNamespace(run=run, outcome=outcome, cuts=switch.cuts, events=events, judged=judged, drive=drive)
 
 
@@ -97,16 +97,16 @@ def campaigns(bench):
 
 @pytest.mark.parametrize("name", ["fixed", "hotplug", "sata", "sas", "usb"])
 def test_drive_comes_back_from_every_cut_and_is_not_accused(campaigns, name):
-    found = campaigns[name]
-    if found.outcome:
-        raise found.outcome
-    cuts = [each for each in found.judged if not each["control"]]
-    assert found.cuts == 1 + CUTS  # and the rehearsal
-    assert len(cuts) == CUTS and all(each["ready_s"] is not None for each in cuts)
-    assert not [each for each in cuts if each["findings"]]
-    assert {each["why_not"] for each in cuts if not each["judged"]} <= {judging.NOTHING_TESTED}
-    assert not [each for each in found.events if each["kind"] == "drive.missing"]
-    [rehearsed] = [each for each in found.events if each["kind"] == "slot.rehearsal"]
+    campaign = campaigns[name]
+    if campaign.outcome:
+        raise campaign.outcome
+    cuts = [session for session in campaign.judged if not session["control"]]
+    assert campaign.cuts == 1 + CUTS  # and the rehearsal
+    assert len(cuts) == CUTS and all(session["ready_s"] is not None for session in cuts)
+    assert not [session for session in cuts if session["findings"]]
+    assert {session["why_not"] for session in cuts if not session["judged"]} <= {judging.NOTHING_TESTED}
+    assert not [event for event in campaign.events if event["kind"] == "drive.missing"]
+    [rehearsed] = [event for event in campaign.events if event["kind"] == "slot.rehearsal"]
     kind = {"fixed": "PCIe", "hotplug": "PCIe", "sata": "SCSI", "sas": "SCSI", "usb": "USB"}[name]
     assert rehearsed["place"] == kind
 
@@ -116,13 +116,13 @@ def test_slot_that_does_not_give_the_drive_back_is_refused_before_the_first_cut(
     monkeypatch.setattr(cycle, "READY_S", 5.0)
     monkeypatch.setattr(campaign, "FIRST_S", 5.0)
     try:
-        found = bench.carry_out(FIXED.serial, lambda: bench.power(False), lambda: None, 2)
+        tested = bench.carry_out(FIXED.serial, lambda: bench.power(False), lambda: None, 2)
     finally:
         bench.power(True)
         bench.machine.do("put", "/sys/bus/pci/rescan", "1")
         bench.machine.do("wait_for", "/sys/block/nvme*/device/serial", FIXED.serial)
-    assert isinstance(found.outcome, SlotError) and found.outcome.exit_code == 19
-    assert found.cuts == 1 and not found.judged
+    assert isinstance(tested.outcome, SlotError) and tested.outcome.exit_code == 19
+    assert tested.cuts == 1 and not tested.judged
 
 
 def comes_back_as(bench, changed):
@@ -163,12 +163,12 @@ def test_drive_that_comes_back_changed_is_found_and_not_written(
     monkeypatch.setattr(cycle, "READY_S", 60.0)  # so long each change is looked at
     disk = changed_disk(bench, name, size_bytes, serial, **node)
     before = (bench.machine.folder / name).read_bytes()
-    found = comes_back_as(bench, disk)
+    campaign = comes_back_as(bench, disk)
     assert (bench.machine.folder / name).read_bytes() == before  # not a byte is written to it
-    assert isinstance(found.outcome, error), found.outcome
-    assert len(found.judged) <= 2  # none after the change
+    assert isinstance(campaign.outcome, error), campaign.outcome
+    assert len(campaign.judged) <= 2  # none after the change
     if finding:
-        assert found.judged[-1]["findings"] == {finding: 1} and found.judged[-1]["failed"]
+        assert campaign.judged[-1]["findings"] == {finding: 1} and campaign.judged[-1]["failed"]
 
 
 def test_late_drive_is_suspicious_and_still_the_same_drive(bench):
@@ -182,10 +182,10 @@ def test_late_drive_is_suspicious_and_still_the_same_drive(bench):
         else:
             bench.power(True)
 
-    found = bench.carry_out(FIXED.serial, lambda: bench.power(False), on, 6)
-    late = next(each for each in found.judged if each["cut"] == 5)
+    campaign = bench.carry_out(FIXED.serial, lambda: bench.power(False), on, 6)
+    late = next(session for session in campaign.judged if session["cut"] == 5)
     assert late["ready_s"] >= 30 and "DEAD" not in late["findings"]
-    assert isinstance(found.outcome, Suspicion) and set(late["findings"]) == {"SLOW_READY"}, late
+    assert isinstance(campaign.outcome, Suspicion) and set(late["findings"]) == {"SLOW_READY"}, late
 
 
 def test_renamed_drive_is_followed(bench):
@@ -195,16 +195,16 @@ def test_renamed_drive_is_followed(bench):
     def off() -> None:
         cuts.append(1)
         if len(cuts) == 3:
-            found.drive.ask("keep open")
+            followed.drive.ask("keep open")
         bench.unplug(NVME)
 
-    switch, found = Switch(off, lambda: bench.plug(NVME)), SimpleNamespace()
-    found.drive = FarDrive(bench.machine, NVME.serial)
+    switch, followed = Switch(off, lambda: bench.plug(NVME)), SimpleNamespace()
+    followed.drive = FarDrive(bench.machine, NVME.serial)
     try:
-        _, outcome = powerloss.carry_out(found.drive, switch, bench.runs, 3, off_time=OFF_S)
-        assert outcome is None and len(found.drive.nodes) > 1
+        _, outcome = powerloss.carry_out(followed.drive, switch, bench.runs, 3, off_time=OFF_S)
+        assert outcome is None and len(followed.drive.nodes) > 1
     finally:
-        found.drive.end()
+        followed.drive.end()
         switch.end()
         bench.unplug(NVME)
         bench.plug(NVME)

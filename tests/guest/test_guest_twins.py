@@ -113,8 +113,8 @@ def test_twin_bays_of_a_usb_dock_are_not_written(with_files):
         guest.qmp("qom-set", path="/machine/peripheral/dock", property="attached", value=True)
         guest.do("wait_for", "/dev/sdd")
         guest.do("wait_for", "/dev/sde")
-        found = refusals(guest)
-        assert {"twin"} <= found["DOCK0001"] and found[USB.serial] == set()
+        reasons = refusals(guest)
+        assert {"twin"} <= reasons["DOCK0001"] and reasons[USB.serial] == set()
         all_refused(guest, "DOCK0001")
         assert guest.ssdrig("purge", "DOCK0001", "--destroy-data", "DOCK0001").exit_code == 2
     finally:
@@ -140,8 +140,8 @@ def test_twin_disks_are_not_written(with_files, twin, of, node):
 
 def test_twin_nvme_drives_are_not_written(guest):
     before = [content(guest, disk) for disk in TWINS]
-    found = refusals(guest)
-    assert "twin" in found[TWINS[0].serial] and found[NVME.serial] == set()
+    reasons = refusals(guest)
+    assert "twin" in reasons[TWINS[0].serial] and reasons[NVME.serial] == set()
     all_refused(guest, TWINS[0].serial)
     assert [content(guest, disk) for disk in TWINS] == before
 
@@ -163,14 +163,14 @@ def second_lun(guest, disk: Disk):
     }
     guest.qmp("device_add", driver=driver, **more)
     try:
-        for path in guest.do("found", "/sys/class/scsi_host/host*/scan"):
+        for path in guest.do("matches", "/sys/class/scsi_host/host*/scan"):
             guest.do("put", path, "- - -")
         guest.do("wait_for", "/sys/class/scsi_device/*:1/device/vendor", "GUEST")
         guest.do("wait_for", "/dev/sdd")
         yield
     finally:
         guest.unplug(disk)
-        for path in guest.do("found", "/sys/class/scsi_device/*:1/device/delete"):
+        for path in guest.do("matches", "/sys/class/scsi_device/*:1/device/delete"):
             guest.do("put", path, "1")
 
 
@@ -192,8 +192,8 @@ def test_luns_of_one_target_with_one_serial_are_not_written(with_files):
 def test_luns_of_one_target_with_serials_of_their_own_are_free(with_files):
     guest = with_files(LUN_OTHER)
     with second_lun(guest, LUN_OTHER):
-        found, before = refusals(guest), content(guest, SAS)
-        assert found[SAS.serial] == found[LUN_OTHER.serial] == set()
+        reasons, before = refusals(guest), content(guest, SAS)
+        assert reasons[SAS.serial] == reasons[LUN_OTHER.serial] == set()
         assert guest.python(WRITE, "write", LUN_OTHER.serial, "1").exit_code == 0
         assert content(guest, LUN_OTHER)[:4096] == b"X" * 4096 and content(guest, SAS) == before
 
@@ -203,8 +203,8 @@ def test_stranger_and_twin_in_the_place_of_a_held_drive_are_not_written(with_fil
     guest = with_files(CLONE, SMALLER)
     before = [content(guest, disk) for disk in (CLONE, SMALLER)]
     guest.do("fill", "/dev/nvme0n1", "written by this run\n", [0, 8 * MIB, 64 * MIB], 4096)
-    with holder(guest) as (tell, said):
-        assert said.split()[0] == "held"
+    with holder(guest) as (tell, line):
+        assert line.split()[0] == "held"
         assert tell("mark") == "marked\n"
         for other, answer in ((SMALLER, "ChangedDrive"), (CLONE, "ExchangedDrive"), (NVME, "wrote")):
             assert tell("let go") == "let go\n"
