@@ -247,7 +247,7 @@ def _name(drive: Identity) -> str:
 
 class Search(NamedTuple):
     """`disk`: the one that shows all that was known, None without. `rivals`: disks of the same serial that may be meant
-    instead; where there is one, `disk` is None."""
+    instead; where there is one, `disk` stays None."""
 
     disk: object
     rivals: Sequence
