@@ -29,7 +29,7 @@ features.change("apst", controller, was["apst"])
 too_high = features.change("power_state", controller, ["31"])
 print(json.dumps({"found": found, "unknown": unknown, "was": was, "said": said, "too high": too_high}))
 """
-USED = "import sys; from ssdrig.drive import features; print(features.used_bytes(sys.argv[0], 1))"
+USED = "import sys; from ssdrig.drive import features; print(features.used_bytes(sys.argv[0], 1, timeout_s=60))"
 
 
 @pytest.fixture(scope="module")
