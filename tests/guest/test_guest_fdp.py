@@ -98,9 +98,9 @@ def test_statistics_of_the_simulated_drive_are_its_ledgers(over_tcp, connected):
     stats = guest.run("nvme", "fdp", "stats", known["controller"], *GROUP).json()
     assert (int(stats["hbmw"]), int(stats["mbmw"])) == (truth["host_write_bytes"], truth["nand_write_bytes"])
     assert after["fdp_host_written_bytes"] - before["fdp_host_written_bytes"] == 16 * MIB
-    found = wa.between(before, after)
+    amplification = wa.between(before, after)
     spent = [truth[key] - truth_before[key] for key in ("nand_write_bytes", "host_write_bytes")]
-    assert found.value == pytest.approx(spent[0] / spent[1], abs=found.error or 0)
+    assert amplification.value == pytest.approx(spent[0] / spent[1], abs=amplification.error or 0)
 
 
 def test_a_write_by_a_handle_fills_its_unit(over_tcp):

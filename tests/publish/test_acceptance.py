@@ -162,8 +162,8 @@ def test_file_system_that_lacks_promised_data_is_not_passed(runs, name, verdict)
     of = table.load(runs / name)
     row = next(row for row in of.rows if row.act.do == "cuts")
     row.result = row.result | {"filesystems": [{"failing": [4, 2]}, {"failing": []}, {"failing": [2]}]}
-    found = acceptance.of_plan(of)[-1]
-    assert (found.verdict, found.reason) == (verdict, "suspicion" if verdict == CANNOT_TELL else None)
+    case = acceptance.of_plan(of)[-1]
+    assert (case.verdict, case.reason) == (verdict, "suspicion" if verdict == CANNOT_TELL else None)
     row.result = row.result | {"filesystems": [{"failing": []}]}
     assert acceptance.of_plan(of)[-1].verdict == (PASS if verdict == CANNOT_TELL else FAIL)
 
