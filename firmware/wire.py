@@ -55,13 +55,20 @@ starts it writes registers of the sensors and reads them back, at 1 MHz, and at 
 the end of its conversion.
 A rail has "bus", "calibration" and "shunt_tolerance_ppm", too (calibration: null or the object that
 `k` stored; its content, all integers and text, is defined in the host's calibration.py), if its build has it
-"shunt_emf_nV_per_C" and "amplifier_nA" (0 to that flows through the shunt into the fast channel), and H has "serial"
-(hexadecimal, the board's own), "build" (the name in its board.json, or null), and "switch": null, or {"rails":
+"shunt_emf_nV_per_C", "amplifier_nA" (0 to that flows through the shunt into the fast channel) and "low", and H has
+"serial" (hexadecimal, the board's own), "build" (the name in its board.json, or null), and "switch": null, or {"rails":
 [{"rail", "profiles", "discharge_mOhm"}], "sideband": bool, "resolution_ns", "dead_us", "state", "off": [rails that
 have no power]}, and "scope": [{"rail", "gpio", "nV_per_count", "rates", "samples" (most per capture)}]. W frames come
 one after the other, one channel after the other: channel is the GPIO, values are counts, first is the number of the
 piece's first sample in the channel's picture, whose time is t0_us, dt_ns from one of them to the next; the picture
 holds `before` samples before the event (fewer if it was too early) and `after`.
+
+Two ranges. A rail with "low" in H, {"shunt_uOhm", "shunt_tolerance_ppm", "feed_nA" (that it gets past the sensor)}, has
+a resistor in its line and a bypass across it: while this is open the sensor sees "low"'s shunt_uOhm instead of the
+rail's, and CURRENT, ENERGY and CHARGE are in steps that are finer by the ratio of the two. Each stretch of conversions
+of one range has its own config, without an H: of an id the last two bits are 0 in the high range, 1 in the low
+one, 2 of conversions in which the bypass moves. These are not samples: as one of the high range such a CURRENT is the
+most that flowed, as one of the low range the least.
 
 The fast current channel. "fast" of H is null or absent, or {"rail", "gpio", "nA_per_count", "step_ns", "width",
 "interval", "limit"}: an amplifier across that rail's shunt, read by the ADC each step_ns while the stream runs and the

@@ -144,7 +144,7 @@ def test_a_number_that_was_asked_for(value, asked):
 def test_a_run_of_which_nothing_is_known_has_no_values():
     data, rail = run([]), Rail(0, "5V", np.empty(0), np.empty(0))
     arrays = [value for made in (data, rail) for value in vars(made).values() if isinstance(value, np.ndarray)]
-    assert len(arrays) == 35 and all(value.size == 0 for value in arrays)
+    assert len(arrays) == 37 and all(value.size == 0 for value in arrays)
     assert data.hist.shape == data.lat_hist.shape == (0, 3)
 
 
@@ -213,17 +213,20 @@ def test_samples_of_each_second_are_counted():
     t_ns = (np.array([9.5, 10.0, 10.9, 12.0, 12.5, 13.0]) * SECOND).astype(np.int64)
     at, none = np.array([0, 2, 3, 3, 5]), np.zeros(5, np.int64)
     gaps = SimpleNamespace(at=at, lost=np.array([1, 2, 4, 8, 16]), ns=none, J=none, from_ns=t_ns[at], to_ns=t_ns[at])
+    gaps.bound_J = none
     power = SimpleNamespace(gaps=gaps, facts={}, span_ns=(t_ns[0], t_ns[-1]), mean_V=5.0)
     power.samples_before = lambda edges_ns: np.searchsorted(t_ns, edges_ns)
     power.clipped_before = lambda edges_ns: np.searchsorted(t_ns[[0, 2, 5]], edges_ns)
     power.largest_error_ns = lambda edges_ns: np.array([4.0, 0, 2])
     power.edges = lambda edges_ns: edges_ns
     power.scatters_W = lambda edges_ns: np.array([[3.0, 0, 4], [5.0, 0, 8]])
+    power.lows = lambda edges_ns: np.array([[1.0, 0, 0], [0.5, 0, 0]])
     rail = Rail(0, "5V", np.empty(3), np.empty(3))
     _count(rail, power, edges)
     assert (rail.samples.tolist(), rail.samples_lost.tolist()) == ([2, 0, 2], [2, 0, 12])
     assert (rail.clipped.tolist(), rail.clock_error_ns.tolist()) == ([1, 0, 0], [4, 0, 2])
     assert (rail.facts, rail.volts_V, rail.scatters_W.tolist()) == ({}, 5.0, [[3, 0, 4], [5, 0, 8]])
+    assert rail.low.tolist() == [[1, 0, 0], [0.5, 0, 0]]
     _count(rail, power, edges + 100 * SECOND)
     assert rail.samples.tolist() == rail.samples_lost.tolist() == [0, 0, 0]
 

@@ -37,6 +37,7 @@ def rail(number=0, watts=2.0, until_s=1000.0, **more) -> SimpleNamespace:
         "edges": lambda t_ns: uncertainty.Edges(np.asarray(t_ns), np.zeros(len(t_ns)), np.zeros((len(t_ns), 9))),
         "largest_error_ns": lambda edges_ns: np.full(len(edges_ns) - 1, 5.0),
         "scatters_W": lambda edges_ns: np.zeros((2, len(edges_ns) - 1)),
+        "lows": lambda edges_ns: np.zeros((2, len(edges_ns) - 1)),
         "lost": [],
         "clipped_in": lambda begin_ns, end_ns: (0, 100),
     }

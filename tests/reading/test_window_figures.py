@@ -34,7 +34,7 @@ def rail_of(watts, **more) -> Rail:
     rail = Rail(0, "5V", watts, watts + 1)
     rail.samples, rail.samples_lost = np.full(n, 10), np.arange(n)
     rail.clipped, rail.clock_error_ns = np.zeros(n, int), 1000.0 * np.arange(n)
-    rail.scatters_W = np.stack([10 * watts, 10 * watts**2])
+    rail.scatters_W, rail.low = np.stack([10 * watts, 10 * watts**2]), np.zeros((2, n))
     rail.facts, rail.volts_V = FACTS, 5.0
     for name, value in more.items():
         setattr(rail, name, value)

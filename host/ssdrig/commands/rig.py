@@ -207,9 +207,10 @@ def clocked(bus: dict) -> str:
 def described(rail: dict) -> str:
     """A rail of the hello in one line."""
     bus = f" on {rail['bus']}" if rail.get("bus") else ""
+    low = f" ({rail['low']['shunt_uOhm'] / 1000:g} in the low range)" if rail.get("low") else ""
     return (
-        f"  rail {rail['rail']} {rail['name']}: {rail['chip']}{bus}, shunt {rail['shunt_uOhm'] / 1000:g} mOhm, current"
-        f" LSB {rail['current_lsb_pA'] / 1e6:g} uA, one conversion set {rail['conversion_ns'] / 1000:g} us,"
+        f"  rail {rail['rail']} {rail['name']}: {rail['chip']}{bus}, shunt {rail['shunt_uOhm'] / 1000:g}{low} mOhm,"
+        f" current LSB {rail['current_lsb_pA'] / 1e6:g} uA, one conversion set {rail['conversion_ns'] / 1000:g} us,"
         f" {calibrated(rail)}"
     )
 
@@ -251,6 +252,8 @@ def _info(args: argparse.Namespace) -> int:
         rate = f"{row['rate_per_s']:.1f} samples/s of nominal {row['rate_nominal_per_s']:.1f}"
         seen = f", current seen {100 * row['coverage']:.0f} % of the time" if row["coverage"] else ""
         print(f"    {rate}{seen}, {row['lost']} lost{given_up}; noise {1e6 * row['I_sd']:.0f} uA rms{typical}")
+        if row["low_share"] is not None:
+            print(f"    {100 * row['low_share']:.0f} % of them in the low range")
         if row["closure_percent"] is not None:
             print(
                 f"    the chip's own energy agrees within {row['closure_percent']:+.3f} % (it resolves"

@@ -34,6 +34,9 @@ LEAST_LOAD_A = 0.2
 # answer on the INA240's table, e2e.ti.com/support/amplifiers-group/amplifiers/f/amplifiers-forum/1431170
 AMPLIFIER_PART = 0.1
 MOST_AMPLIFIER_nA = 1_000_000
+# of what the threshold of a low range gives the rail past its sensor: its resistor's 5 % and its zener's; and what the
+# sensor's switch takes (hardware/frontend)
+FEED_PART, SWITCH_A = 0.1, 1e-8
 LINE = (
     "x1_n",
     "x2_n",
@@ -197,7 +200,8 @@ def scales(rail: dict) -> tuple[float, float, float, float, float]:
     v_gain, v_offset = gain_offset(lines["V"]) if lines.get("V") else (1.0, 0.0)
     i_gain, i_offset = gain_offset(lines["I"]) if lines.get("I") else (1.0, 0.0)
     v_scale, i_scale = rail["vbus_lsb_nV"] * 1e-9 * v_gain, rail["current_lsb_pA"] * 1e-12 * i_gain
-    return v_scale, v_offset, i_scale, i_offset - amplifier_A(rail)[0], lead_ohm(rail)[0]
+    more_A = (rail.get("feed_nA") or 0) / NANO - amplifier_A(rail)[0]
+    return v_scale, v_offset, i_scale, i_offset + more_A, lead_ohm(rail)[0]
 
 
 def amplifier_A(rail: dict) -> tuple[float, float]:

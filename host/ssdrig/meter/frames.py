@@ -11,7 +11,7 @@ from itertools import repeat
 
 import numpy as np
 
-from ssdrig.meter import calibration, clock, fast, messages, wire
+from ssdrig.meter import calibration, clock, fast, messages, ranges, wire
 from ssdrig.runs import rigbin, rigrecords
 
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
@@ -36,6 +36,8 @@ class Boot:
     _pings: list[np.ndarray] = field(default_factory=list)
     # of a recording: (tick us, host ns, bound ns) that its clock claims, instead of pings
     claims: list[tuple[int, int, int]] = field(default_factory=list)
+    # of each rail: (board time us, vbus, current) of conversions in which the bypass of its low range moved, in order
+    moves: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
 
     @property
     def pings(self) -> np.ndarray:
@@ -289,14 +291,15 @@ class Decoder:
         try:
             hello = messages.document(body)
             boot = hello["boot"]
-            rails = {(r["rail"], r["config"]): r for r in hello["rails"] if messages.is_rail(r)}
+            of_rails = [r for r in hello["rails"] if messages.is_rail(r)]
+            rails = ranges.by_config(of_rails)
         except (ValueError, KeyError, TypeError):
             self.counts["malformed"] += 1
             return
         if hello.get("protocol") != wire.PROTOCOL:
             return
         self.counts["malformed"] += sum(
-            bool(facts.get("calibration")) and not calibration.of_rail(facts) for facts in rails.values()
+            bool(facts.get("calibration")) and not calibration.of_rail(facts) for facts in of_rails
         )
         if self.boots[-1].boot not in (None, boot):
             self._new_boot()
@@ -316,7 +319,8 @@ class Decoder:
         start, boot, number, n, arrival_ns = (a[whole] for a in (start, boot, number, n, arrival_ns))
         rails = data[start + wire.S_RAIL]
         for rail in np.unique(rails).tolist():
-            own = rails == rail
+            own = np.flatnonzero(rails == rail)
+            own = own[self._moves(data, rail, start[own], n[own], boot[own])]
             at, count = start[own], n[own]
             config, t0_us = data[at + wire.S_CONFIG].astype(np.int64), _gather(data, at + wire.S_T0, 8)
             missed, index = _gather(data, at + wire.S_MISSED, 4), _gather(data, at + wire.S_INDEX, 4)
@@ -327,6 +331,19 @@ class Decoder:
             else:
                 frames = Frames(*head, *decode_samples(data, first, count, t0_us))
             self._rails.setdefault(rail, []).append(frames)
+
+    def _moves(self, data, rail: int, at, n, boot) -> np.ndarray:
+        """Which frames at data[at] are samples (bool): conversions in which a bypass moves become moves of their
+        boot."""
+        samples, config = np.ones(len(at), bool), data[at + wire.S_CONFIG]
+        for k in np.flatnonzero(config & 3 == ranges.MOVING).tolist():
+            of_boot = self.boots[boot[k]]
+            if ranges.is_moving(of_boot.rails.get((rail, int(config[k])), {})):
+                samples[k] = False
+                one = at[k : k + 1]
+                columns = decode_samples(data, one + wire.S_FIRST, n[k : k + 1], _gather(data, one + wire.S_T0, 8))
+                of_boot.moves.setdefault(rail, []).extend(zip(*(column.tolist() for column in columns)))
+        return samples
 
     def _energy(self, data, start, length, boot) -> None:
         whole = length == wire.E_END

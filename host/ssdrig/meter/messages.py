@@ -58,6 +58,9 @@ def is_rail(facts: dict) -> bool:
     names = ("vbus_lsb_nV", "current_lsb_pA", *(("shunt_uOhm",) if has_chip(facts) else ()))
     of = (facts[name] for name in names)
     may = {"shunt_ns": MOST, "nominal_mV": MOST, "lead_mOhm": MOST_LEAD_MOHM}
+    low = facts.get("low")
+    if low and not (0 < low["shunt_uOhm"] < MOST and 0 <= low["shunt_tolerance_ppm"] <= 1_000_000):
+        return False
     return (
         all(0 < number < MOST for number in of)
         and 0 < facts["conversion_ns"] <= MOST_CONVERSION_NS
@@ -137,6 +140,10 @@ _BYTE, _TEXT, _ABOVE_0, _FROM_0 = _whole(0, 255), _of(str), _number(1e-9), _numb
 _OBJECT, _BYTES, _TIME = _of(dict), _rows(_whole(0, 255)), _or_none(_number(0))
 _LIMIT = _rows(_rows(_number(0), 3), 1)
 _ACCURACY = _form({}, {**dict.fromkeys("VAW", _LIMIT), "unknown": _TEXT, "chip": _TEXT})
+_LOW = _form(
+    {"shunt_uOhm": _ABOVE_0, "shunt_tolerance_ppm": _number(0, 1_000_000)},
+    {"feed_nA": _whole(0, calibration.MOST_AMPLIFIER_nA)},
+)
 _RAIL = _form(
     {
         **dict.fromkeys(("rail", "config"), _BYTE),
@@ -153,6 +160,7 @@ _RAIL = _form(
         "shunt_tolerance_ppm": _number(0, 1_000_000),
         "shunt_emf_nV_per_C": _number(0, 100_000),
         "amplifier_nA": _whole(0, calibration.MOST_AMPLIFIER_nA),
+        "low": _LOW,
         "die_mC": _number(-MOST),
         "bus": _TEXT,
     },

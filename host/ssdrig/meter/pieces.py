@@ -108,7 +108,8 @@ class Stream:
 
     def pieces(self) -> Iterator[Piece]:
         """All samples, in order. Raises RigError where rig.bin has become shorter."""
-        lead: tuple | None = None  # t_ns, P, raw P, J and raw J of the last sample
+        # t_ns, P, raw P, J and raw J of the last sample, its board time, facts and boot
+        lead: tuple | None = None
         for (first, end), bounds_us in zip(self._segments, self._bounds_us, strict=True):
             facts, fitted = self._facts(first), self._clocks[int(self._places.boot[first])]
             begin_ns, end_ns = fitted.t_ns(bounds_us).tolist()
@@ -137,7 +138,14 @@ class Stream:
         own = slice(*np.searchsorted(layout.broken, (a, z)))
         broken = layout.first[layout.broken[own]] - number + behind
         breaks = broken, layout.lost[own], np.array([layout.first[first] - number + behind]), period
-        J, (at, lost, dark_ns, filled_J) = power.running_J(t_ns, P, *breaks)
+        fill_W, bound_J = np.full(len(broken), np.nan), np.zeros(len(broken))
+        boot = self._boots[int(self._places.boot[first])]
+        if lead and a == first and lead[7] is boot and len(broken) and broken[0] == behind:
+            between = (lead[6], facts), (lead[5], int(t_us[0])), (float(lead[1]), float(P[1]))
+            lost_first = int(layout.lost[own][0])
+            fill_W[0], bound_J[0] = power.moved(boot, self.rail, *between, lost_first, float(period[0]))
+        J, (at, lost, dark_ns, filled_J) = power.running_J(t_ns, P, *breaks, fill_W)
+        bound_J = bound_J[np.isin(broken, at)]
         raw_J = J if raw_P is P else power.running_J(t_ns, raw_P, *breaks)[0]
         if lead:
             raw_J = raw_J + (lead[4] - raw_J[0])
@@ -146,13 +154,13 @@ class Stream:
             start_ns = 2 * t_ns[0] - t_ns[min(1, n - 1)]
             t_ns, P = np.append(start_ns, t_ns), np.append(np.nan, P)
             J, raw_J, at = np.append(0.0, J), np.append(0.0, raw_J), at + 1
-        gaps = Gaps(at - 1 + number, lost, dark_ns, filled_J, t_ns[at - 1], t_ns[at])
+        gaps = Gaps(at - 1 + number, lost, dark_ns, filled_J, t_ns[at - 1], t_ns[at], bound_J)
         at_limit = np.flatnonzero(power.at_limit(facts, vbus, current))
         of_samples = t_ns, P, J, raw_J, gaps, facts, vbus, current
         lit, volts_sum_V = _lit(facts, vbus, current, volts_sum_V)
         late_ns = clock.late_ns(self._boots[int(self._places.boot[first])].hello)
         piece = Piece(number, t_us, fitted, late_ns, lit, volts_sum_V, at_limit, *of_samples)
-        return piece, (t_ns[-1], P[-1], raw_P[-1], J[-1], raw_J[-1])
+        return piece, (t_ns[-1], P[-1], raw_P[-1], J[-1], raw_J[-1], int(t_us[-1]), facts, boot)
 
     def _read(self, a: int, z: int, facts: dict, fitted: clock.ClockMap, t_ns: np.ndarray, P: np.ndarray):
         """Frames a to z - 1: fills t_ns and P; returns t_us, vbus and current (see frames.Frames), and the sum of V."""

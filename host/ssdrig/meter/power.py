@@ -12,12 +12,13 @@ period of its conversions, measured on the host's clock, with the nominal one.
 """
 
 import struct
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.meter import calibration, chips, clock, uncertainty, wire
+from ssdrig.meter import calibration, chips, clock, ranges, uncertainty, wire
 from ssdrig.meter.closure import Closure, Stretch, brackets, closed
 from ssdrig.meter.frames import Boot, Frames, Heads, unpacked
 
@@ -35,6 +36,7 @@ class Gaps(NamedTuple):
     J: np.ndarray  # float64
     from_ns: np.ndarray  # int64
     to_ns: np.ndarray  # int64
+    bound_J: np.ndarray = np.empty(0)  # float64: by how much J may be off, where a bypass moved (ranges.py)
 
 
 @dataclass
@@ -68,6 +70,10 @@ class Power:
         np.ndarray
     )  # int64 (clipped samples,): samples at the end of the sensor's range, which bound the truth only
     closure: Closure | None = field(default=None)
+    in_low: np.ndarray = field(  # bool: whether a sample belongs to the low range; empty where it has one range
+        default_factory=lambda: np.empty(0, bool)
+    )
+    gap_bound_J: np.ndarray = field(default_factory=lambda: np.empty(0))  # (gaps,): see Gaps; empty: 0
 
     @property
     def facts(self) -> dict:
@@ -81,13 +87,20 @@ class Power:
         where there is none, from the data sheet: see uncertainty.py. NaN without samples or chip data."""
         if not len(self.V):
             return float("nan")
-        mean = uncertainty.Mean(self.facts, self.mean_V, watts, len(self.P), float(self.P.std()))
+        low = uncertainty.part(len(self.P), self.in_low.sum(), self.P[: len(self.in_low)][self.in_low].sum())
+        mean = uncertainty.Mean(self.facts, self.mean_V, watts, len(self.P), float(self.P.std()), low=low)
         return uncertainty.expanded_W([mean])
 
     def scatter(self, begin_ns: int, end_ns: int) -> tuple[int, float]:
         """How many samples there are with begin_ns <= t_ns < end_ns, and the standard deviation of their power (W)."""
         watts = self.P[slice(*np.searchsorted(self.t_ns, [begin_ns, end_ns]).tolist())]
         return len(watts), float(watts.std()) if len(watts) else 0.0
+
+    def low_in(self, begin_ns: int, end_ns: int) -> tuple[int, float]:
+        """How many of those samples belong to the low range, and the sum of their power (W)."""
+        within = slice(*np.searchsorted(self.t_ns, [begin_ns, end_ns]).tolist())
+        low = self.in_low[within]
+        return int(low.sum()), float(self.P[within][: len(low)][low].sum())
 
     def clipped_in(self, begin_ns: int, end_ns: int) -> tuple[int, int]:
         """(samples at the end of the sensor's range, all samples) of those with begin_ns <= t_ns < end_ns. If there is
@@ -110,11 +123,12 @@ class Power:
     @property
     def gaps(self) -> Gaps:
         if not len(self.gap):
-            return Gaps(self.gap, self.gap_lost, self.gap_ns, self.gap_J, self.gap, self.gap)
+            return Gaps(self.gap, self.gap_lost, self.gap_ns, self.gap_J, self.gap, self.gap, self.gap_J)
         from_ns = np.where(
             self.gap > 0, self.t_ns[self.gap - 1], 2 * self.t_ns[0] - self.t_ns[min(1, len(self.t_ns) - 1)]
         )
-        return Gaps(self.gap, self.gap_lost, self.gap_ns, self.gap_J, from_ns, self.t_ns[self.gap])
+        bound_J = self.gap_bound_J if len(self.gap_bound_J) else np.zeros(len(self.gap))
+        return Gaps(self.gap, self.gap_lost, self.gap_ns, self.gap_J, from_ns, self.t_ns[self.gap], bound_J)
 
     def integral_J(self, t_ns) -> np.ndarray:
         return integral_J(self, t_ns)
@@ -202,10 +216,12 @@ def assemble(
     segment, segment_boot, config = first[starts], frames.boot[starts], frames.config[starts]
     ends = np.append(segment[1:], total)
     V, I, P, periods_ns = np.empty(total), np.empty(total), np.empty(total), np.empty(len(segment))  # noqa: E741
-    clipped = []
+    clipped, in_low = [], np.zeros(total if any("low" in f for b in boots for f in b.rails.values()) else 0, bool)
     raw_P = None  # made where a calibration, leads or a negative current part it from P
     for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):
         facts = boots[segment_boot[s]].rails[(rail, int(config[s]))]
+        if ranges.is_low(facts):
+            in_low[a:z] = True
         clipped.append(a + np.flatnonzero(at_limit(facts, frames.vbus[a:z], frames.current[a:z])))
         convert(facts, frames.vbus[a:z], frames.current[a:z], V[a:z], I[a:z])
         if corrected(facts) or (frames.current[a:z] < 0).any():
@@ -216,7 +232,14 @@ def assemble(
         periods_ns[s] = period_ns(facts, int(sample_index[z - 1] - sample_index[a]), last_ns - first_ns)
     np.multiply(V, I, out=P)
     gaps_in = first[broken], lost, segment, periods_ns
-    energy_J, gaps = running_J(t_ns, P, *gaps_in)
+    fill_W, bound_J = np.full(len(broken), np.nan), np.zeros(len(broken))
+    for s in range(1, len(segment)):  # a bypass moves between two of them
+        boot, a, k = boots[segment_boot[s]], int(segment[s]), int(np.searchsorted(broken, starts[s]))
+        if boot.moves.get(rail) and segment_boot[s - 1] == segment_boot[s] and starts[s] in broken[k : k + 1]:
+            facts_of = (boot.rails[(rail, int(config[s - 1]))], boot.rails[(rail, int(config[s]))])
+            of_both = (int(frames.t_us[a - 1]), int(frames.t_us[a])), (float(P[a - 1]), float(P[a]))
+            fill_W[k], bound_J[k] = moved(boot, rail, facts_of, *of_both, int(lost[k]), float(periods_ns[s]))
+    energy_J, gaps = running_J(t_ns, P, *gaps_in, fill_W)
     raw_J = energy_J
     if raw_P is not None:
         for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):
@@ -245,7 +268,27 @@ def assemble(
         counts,
         raw_J,
         np.concatenate(clipped) if clipped else np.empty(0, np.int64),
+        in_low=in_low,
+        gap_bound_J=bound_J[np.isin(first[broken], gaps[0])],
     )
+
+
+def moved(
+    boot: Boot, rail: int, facts: tuple[dict, dict], us: tuple, watts: tuple, lost: int, period_ns: float
+) -> tuple[float, float]:
+    """Mean power (W) over the lost conversions between two samples, and by how much their energy (J) may be off, where
+    the bypass of a low range moved; not-a-number and 0 where it did not. facts, us, watts: of the two."""
+    rows = boot.moves.get(rail, [])
+    rows = rows[bisect_right(rows, us[0], key=lambda row: row[0]) : bisect_left(rows, us[1], key=lambda row: row[0])]
+    high = next((of for (number, _), of in reversed(boot.rails.items()) if number == rail), {})
+    if not rows or not high.get("low"):
+        return np.nan, 0.0
+    v_scale, v_offset, i_scale, i_offset, _ = calibration.scales(high)
+    readings = [(vbus * v_scale + v_offset, current * i_scale + i_offset) for _, vbus, current in rows]
+    ratio = high["low"]["shunt_uOhm"] / high["shunt_uOhm"]
+    of = ranges.moves(readings, ratio, watts, (ranges.is_low(facts[0]), ranges.is_low(facts[1])))
+    lost = max(lost, of.number)
+    return (of.W + (lost - of.number) * sum(watts) / 2) / lost, of.bound_W * period_ns * 1e-9
 
 
 def convert(facts: dict, vbus: np.ndarray, current: np.ndarray, V: np.ndarray, I: np.ndarray) -> None:  # noqa: E741
@@ -261,7 +304,7 @@ def convert(facts: dict, vbus: np.ndarray, current: np.ndarray, V: np.ndarray, I
 
 def corrected(facts: dict) -> bool:
     """Whether anything but the chip's own steps turns a rail's readings into volts and amperes at the drive."""
-    return bool(facts.get("calibration") or facts.get("lead_mOhm") or facts.get("amplifier_nA"))
+    return any(facts.get(name) for name in ("calibration", "lead_mOhm", "amplifier_nA", "feed_nA"))
 
 
 def at_limit(facts: dict, vbus: np.ndarray, current: np.ndarray) -> np.ndarray:
@@ -281,7 +324,8 @@ def raw_W(facts: dict, vbus: np.ndarray, current: np.ndarray) -> np.ndarray:
 def explained(frames: Heads, boots: list[Boot], rail: int) -> np.ndarray:
     """Which frames can be converted (bool, one per frame): a hello names their boot and their configuration."""
     pairs, which = np.unique(frames.boot << 8 | frames.config, return_inverse=True)
-    return np.array([(rail, p & 255) in boots[p >> 8].rails for p in pairs.tolist()], bool)[which]
+    facts = [boots[p >> 8].rails.get((rail, p & 255)) for p in pairs.tolist()]
+    return np.array([of is not None and not ranges.is_moving(of) for of in facts], bool)[which]
 
 
 def arrivals(last_us: list[int], arrival_ns: list[int]) -> list[tuple[int, int, int, int]]:
@@ -313,10 +357,11 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
 
 
 def running_J(
-    t_ns, P, at, lost, segment, period_ns
+    t_ns, P, at, lost, segment, period_ns, fill_W=None
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
     """Running energy of each sample (J), and the gaps: sample after it, conversions lost, ns, J. `at` are the samples
-    that follow a gap known by index (`lost` conversions) or begin after a `go`."""
+    that follow a gap known by index (`lost` conversions) or begin after a `go`. fill_W: mean power in each, where
+    it is another than the mean of both sides (else not-a-number)."""
     total = len(t_ns)
     if not total:
         return np.empty(0), (np.empty(0, np.int64),) * 3 + (np.empty(0),)
@@ -331,7 +376,10 @@ def running_J(
     if len(at) and at[0] == 0:
         dark_ns[0] = lost[0] * period[0]  # nothing before it but the count
     lost[dark_ns < 0.5 * period] = np.where(begins, 0, lost)[dark_ns < 0.5 * period]
-    filled_J = (P[np.maximum(at - 1, 0)] + P[at]) / 2 * dark_ns * 1e-9  # before the first sample: of that one
+    filled_W = (P[np.maximum(at - 1, 0)] + P[at]) / 2  # before the first sample: of that one
+    if fill_W is not None:
+        filled_W = np.where(np.isnan(fill_W), filled_W, fill_W)
+    filled_J = filled_W * dark_ns * 1e-9
     dt_ns[at] = np.minimum(dt_ns[at], period)
     own_J = dt_ns
     own_J *= 1e-9
@@ -386,10 +434,10 @@ def clipped_samples(body: bytes, hello: dict | None) -> int:
 def _readings(body: bytes, hello: dict | None) -> tuple[dict | None, np.ndarray, np.ndarray]:
     """The hello's facts of a samples frame's configuration (None: it has none), its vbus and current (int64, raw)."""
     rail, config, n, _, _, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
-    known = [r for r in (hello or {}).get("rails", []) if r["rail"] == rail and r["config"] == config]
+    facts = ranges.by_config((hello or {}).get("rails", [])).get((rail, config))
     word = np.frombuffer(body, "<i8", n, wire.S_FIRST - wire.BODY)
     _, vbus, current = unpacked(word)
-    return known[0] if known else None, vbus, current
+    return None if facts is None or ranges.is_moving(facts) else facts, vbus, current
 
 
 def closure(power: Power, energies: np.ndarray) -> Closure | None:

@@ -36,6 +36,7 @@ class Rail(Protocol):
     def mean_V(self) -> float: ...
     def integral_J(self, t_ns, /) -> np.ndarray: ...
     def scatter(self, begin_ns: int, end_ns: int) -> tuple[int, float]: ...
+    def low_in(self, begin_ns: int, end_ns: int) -> tuple[int, float]: ...
     def edges(self, t_ns, /) -> uncertainty.Edges: ...
 
 
@@ -96,20 +97,20 @@ def sum_W(t_ns, P, joules: list, lost: list[tuple[int, int]], spans_ns: list[tup
     return watts
 
 
-def filled(power: Rail, edges_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each step between edges (int64 host ns, rising): for how long (s) conversions are missing, and the energy (J)
-    that is interpolated there, both of the host's time."""
+def filled(power: Rail, edges_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each step between edges (int64 host ns, rising): for how long (s) conversions are missing, the energy (J)
+    that is interpolated there, and by how much (J) that may be off where a bypass moved; of the host's time."""
     gaps = power.gaps
     inside = gaps.at > 0
     ends_ns = np.stack([gaps.from_ns[inside], gaps.to_ns[inside]], axis=1).ravel()
     lost = gaps.lost[inside] / np.maximum(gaps.lost[inside] + 1, 1)  # the sample after a gap covers a conversion
     out = []
-    for of_gap in (gaps.ns[inside] * lost / 1e9, gaps.J[inside]):
+    for of_gap in (gaps.ns[inside] * lost / 1e9, gaps.J[inside], gaps.bound_J[inside]):
         running = np.cumsum(of_gap)
         knots = np.stack([running - of_gap, running], axis=1).ravel()
         at_edges = np.interp(edges_ns, ends_ns, knots) if len(knots) else np.zeros(len(edges_ns))
         out.append(np.diff(at_edges))
-    return out[0], out[1]
+    return out[0], out[1], out[2]
 
 
 def worst(closures: list[Closure | None]) -> Closure | None:
@@ -126,8 +127,11 @@ def means(powers: Sequence[Rail], span_ns: Sequence[int], watts: list[float]) ->
         if power.facts:
             samples, sd_W = power.scatter(span_ns[0], span_ns[1])
             time_W = power.edges(span_ns).time_J() / (span_ns[1] - span_ns[0]) * 1e9
-            share = float(filled(power, np.asarray(span_ns))[0][0]) / (span_ns[1] - span_ns[0]) * 1e9
-            out.append(uncertainty.Mean(power.facts, power.mean_V, mean_W, samples, sd_W, time_W, share))
+            missing_s, _, bound_J = (float(of[0]) for of in filled(power, np.asarray(span_ns)))
+            lasts_s = (span_ns[1] - span_ns[0]) / 1e9
+            low = uncertainty.part(samples, *power.low_in(span_ns[0], span_ns[1]))
+            of_gaps = missing_s / lasts_s, low, bound_J / lasts_s
+            out.append(uncertainty.Mean(power.facts, power.mean_V, mean_W, samples, sd_W, time_W, *of_gaps))
     return out
 
 

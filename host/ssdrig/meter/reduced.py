@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.meter import rails, samples, uncertainty
+from ssdrig.meter import rails, ranges, samples, uncertainty
 from ssdrig.meter.clock import ClockMap
 from ssdrig.meter.closure import Closure, brackets, closed
 from ssdrig.meter.fast import Peaks, of_rail
@@ -40,6 +40,7 @@ class Reduced:
     clipped: np.ndarray  # int64 (edges,): those of them at the end of the sensor's range
     clock_error_ns: np.ndarray  # float64 (steps,): the largest; 0 without samples
     sums_W: np.ndarray  # float64 (2, steps): of its samples' powers, and of their squares
+    low: np.ndarray  # float64 (2, steps): how many of its samples belong to the low range, sum of their powers
     own_W: "Extremes"
     sum_W: "Extremes"  # of all rails together, on the grid of rails.py
     gaps: Gaps
@@ -83,6 +84,16 @@ class Reduced:
         """How many samples lie between two edges, and the standard deviation of their power (W)."""
         samples = self.clipped_in(begin_ns, end_ns)[1]
         return samples, uncertainty.deviation_W(samples, *self.scatters_W([begin_ns, end_ns])[:, 0].tolist())
+
+    def lows(self, edges_ns) -> np.ndarray:
+        """float64 (2, steps): how many samples in each step belong to the low range, and the sum of their powers."""
+        at = self._at(edges_ns)
+        return np.add.reduceat(self.low[:, : at[-1]], at[:-1], axis=1) if len(at) > 1 else np.empty((2, 0))
+
+    def low_in(self, begin_ns: int, end_ns: int) -> tuple[int, float]:
+        """See power.Power."""
+        count, sum_W = self.lows([begin_ns, end_ns])[:, 0].tolist()
+        return int(count), sum_W
 
     def largest_error_ns(self, edges_ns) -> np.ndarray:
         """Largest error of the clock in each step; 0 without samples."""
@@ -252,9 +263,10 @@ class _Rail:
             np.zeros(n, np.int64),
             np.zeros(max(0, n - 1)),
             np.zeros((2, max(0, n - 1))),
+            np.zeros((2, max(0, n - 1))),
             Extremes(edges_ns),
             Extremes(edges_ns[:0]),
-            Gaps(*[np.empty(0, np.int64)] * 6),
+            Gaps(*[np.empty(0, np.int64)] * 7),
             uncertainty.Edges(timed.t_ns, error_ns, np.zeros(around.shape)),
         )
         energies = decoder.energies()
@@ -282,6 +294,9 @@ class _Rail:
             watts = piece.P[1 : end + 1]
             out.sums_W[0, steps] += np.add.reduceat(watts, begins)
             out.sums_W[1, steps] += np.add.reduceat(watts * watts, begins)
+            if ranges.is_low(piece.facts):
+                out.low[0, steps] += np.diff(np.append(begins, end))
+                out.low[1, steps] += np.add.reduceat(watts, begins)
         out.own_W.add(t_ns, piece.P[1:])
         counted = slice(self._counted, int(np.searchsorted(edges, t_ns[-1], "right")))
         into = np.searchsorted(t_ns, edges[counted])

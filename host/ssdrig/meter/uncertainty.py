@@ -12,6 +12,8 @@ and so have rails that one meter calibrated (5.2.2). The budget is checked by si
     shunt       tolerance; temperature coefficient x TEMPERATURE_C, and x its own heat; thermal EMF at its terminals
     amplifier   of the fast channel, what it takes through the shunt; of a calibration with it a tenth of that
     chip        offset, gain, drift of both; rejection of its supply and of the rail's voltage; last digit
+    ranges      of a rail with two, each term of the current by each one's share of the samples, added up; and what the
+                low one's threshold gives the rail past the sensor
     calibration instead of tolerance, offset and gain: the points' own scatter, the meter's two limits (calibration.py)
     leads       R by the third calibration step, else as said by the hello +-LEAD_PART; copper's temperature
     window      noise, and coverage: the current is seen c of the time. What was not seen differs from what was as the
@@ -21,6 +23,8 @@ and so have rails that one meter calibrated (5.2.2). The budget is checked by si
                 may have been missed for one reason
     stated      of a meter that states limits of its readings: percent of the reading and fixed, by range, in place of
                 shunt, chip and calibration; V, I and W of one instrument have nothing in common that is known
+    bypass      of a conversion in which that of a low range moves the least and the most is known (ranges.py): all as
+                far off as they can be, rectangular
     time        a window's edges lie within +-d of where the clock says (clock.py), fio's own rounding and a conversion,
                 within which energy is taken to grow evenly, added. Both are off by nearly the same, as
                 no clock is off by more than 1000 ppm: the energy is that of some window that begins up to d sooner or
@@ -35,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.meter import calibration, chips, clock, messages
+from ssdrig.meter import calibration, chips, clock, messages, ranges
 
 TEMPERATURE_C = 10.0  # how far from the calibration's temperature (without one: 25 C) the rig is taken to be, at most
 SUPPLY_V = 0.1  # of the chip, off 3.3 V
@@ -63,6 +67,8 @@ class Mean(NamedTuple):
     sd_W: float = 0.0
     time_W: float = 0.0  # by how much the clock's error may move it
     filled: float = 0.0  # share of the window without samples, over which power is interpolated
+    low: tuple[float, float] = (0.0, 0.0)  # see part()
+    moved_W: float = 0.0  # by how much conversions in which a bypass moved may move it
 
 
 class Edges(NamedTuple):
@@ -176,10 +182,16 @@ def budget(mean: Mean) -> list[Term]:
     ohm, u_ohm = lead(rail)
     sensed_V = volts + amperes * ohm
     out = [Term(name, amperes * u, shared) for name, u, shared in _volts(rail, chip, sensed_V)]
-    out += [Term(n, (volts - amperes * ohm) * u, shared) for n, u, shared in _amperes(rail, chip, amperes, sensed_V)]
+    out += [Term(n, (volts - amperes * ohm) * u, shared) for n, u, shared in _ranged(mean, chip, sensed_V)]
     out.append(Term("leads", amperes**2 * u_ohm))
     out.append(Term("leads, temperature", amperes**2 * ohm * COPPER_PER_C * TEMPERATURE_C / math.sqrt(3)))
     return out + _noise(mean, chip, amperes) + _window(mean)
+
+
+def part(samples: int, low: int, sum_W: float) -> tuple[float, float]:
+    """The share of a window's samples that belong to the low range, and their part of the mean power (W); sum_W:
+    that of their powers."""
+    return (float(low / samples), float(sum_W / samples)) if samples else (0.0, 0.0)
 
 
 def volts_u(rail: dict, volts: float) -> float:
@@ -212,6 +224,25 @@ def _volts(rail: dict, chip: chips.Limits, volts: float) -> list[Term]:
     ]
 
 
+def _ranged(mean: Mean, chip: chips.Limits, volts: float) -> list[Term]:
+    """Terms of the current in A, of the ranges that it was measured in."""
+    facts, low_W = _ranges(mean), mean.low[1]
+    if len(facts) == 1:
+        return _amperes(facts[0][1], chip, mean.watts / mean.volts if mean.volts else 0.0, volts)
+    sums: dict[tuple, float] = {}
+    for (weight, rail), watts in zip(facts, (mean.watts - low_W, low_W), strict=True):
+        for name, u, shared in _amperes(rail, chip, watts / weight / mean.volts if mean.volts else 0.0, volts):
+            sums[name, shared] = sums.get((name, shared), 0.0) + weight * u
+    return [Term(name, u, shared) for (name, shared), u in sums.items()]
+
+
+def _ranges(mean: Mean) -> list[tuple[float, dict]]:
+    """Each range that the window has samples of: their share, what converts them."""
+    of_low, share = ranges.low(mean.rail), mean.low[0]
+    both = [(1 - share, mean.rail)] + ([(share, of_low)] if of_low else [])
+    return [(weight, rail) for weight, rail in both if weight > 0]
+
+
 def _amperes(rail: dict, chip: chips.Limits, amperes: float, volts: float) -> list[Term]:
     """Terms of the current, in A."""
     ohm = rail["shunt_uOhm"] * 1e-6
@@ -233,6 +264,9 @@ def _amperes(rail: dict, chip: chips.Limits, amperes: float, volts: float) -> li
     ]
     if limit_A := calibration.amplifier_A(rail)[1]:
         out.append(Term("fast channel's amplifier", limit_A / math.sqrt(3)))
+    if ranges.is_low(rail):
+        limit_A = calibration.FEED_PART * rail["feed_nA"] / calibration.NANO + calibration.SWITCH_A
+        out.append(Term("low range, threshold and switch", limit_A / math.sqrt(3)))
     if stored:
         return out + _calibrated(stored, "I", amperes)
     tolerance = (rail.get("shunt_tolerance_ppm") or SHUNT_TOLERANCE_ppm) * 1e-6
@@ -277,12 +311,23 @@ def limit(ranges: list, value: float) -> float:
     return math.nan
 
 
+def noise_A(mean: Mean) -> float | None:
+    """Typical noise (rms) of one sample of a window, of the ranges that it has samples of; None: not known."""
+    squares = 0.0
+    for weight, rail in _ranges(mean):
+        typical_A = chips.expected_noise(rail)
+        if typical_A is None:
+            return None
+        squares += weight * typical_A**2
+    return math.sqrt(squares)
+
+
 def _noise(mean: Mean, chip: chips.Limits, amperes: float) -> list[Term]:
     """Period of the chip's conversions, of the bus that of the shortest."""
-    noise_A, bus_V = chips.expected_noise(mean.rail), chip.bus_noise_50us_V
-    if not mean.samples or noise_A is None or bus_V is None:
+    typical_A, bus_V = noise_A(mean), chip.bus_noise_50us_V
+    if not mean.samples or typical_A is None or bus_V is None:
         return []
-    return [Term("noise", math.hypot(mean.volts * noise_A, amperes * bus_V) / math.sqrt(mean.samples))]
+    return [Term("noise", math.hypot(mean.volts * typical_A, amperes * bus_V) / math.sqrt(mean.samples))]
 
 
 def _window(mean: Mean) -> list[Term]:
@@ -292,6 +337,8 @@ def _window(mean: Mean) -> list[Term]:
         return out
     if mean.filled:
         out.append(Term("gaps", mean.filled * mean.sd_W))
+    if mean.moved_W:
+        out.append(Term("bypass", mean.moved_W / math.sqrt(3)))
     root = math.sqrt(mean.samples)
     covered = chips.coverage(mean.rail)
     if not math.isnan(covered):

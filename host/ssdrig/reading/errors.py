@@ -89,7 +89,9 @@ def budget_W(rails: "Sequence[Rail]", watts: Sequence[float], seconds: "slice | 
     for rail, mean_W in zip(rails, watts, strict=True):
         if rail.facts is None or rail.volts_V is None or rail.clipped[seconds].any():
             return None
-        means.append(uncertainty.Mean(rail.facts, rail.volts_V, mean_W, int(rail.samples[seconds].sum())))
+        samples = int(rail.samples[seconds].sum())
+        low = uncertainty.part(samples, *rail.low[:, seconds].sum(axis=1))
+        means.append(uncertainty.Mean(rail.facts, rail.volts_V, mean_W, samples, low=low))
     if not means:
         return None
     error = uncertainty.expanded_W(means)

@@ -91,9 +91,9 @@ def _count(rail: Rail, power: Reduced, edges_ns: np.ndarray) -> None:
     largest clock error of each second."""
     n, before = len(edges_ns) - 1, power.samples_before(edges_ns)
     rail.samples, rail.clipped = np.diff(before), np.diff(power.clipped_before(edges_ns))
-    rail.scatters_W = power.scatters_W(edges_ns)
+    rail.scatters_W, rail.low = power.scatters_W(edges_ns), power.lows(edges_ns)
     rail.samples_lost, rail.clock_error_ns = np.zeros(n, np.int64), power.largest_error_ns(edges_ns)
-    rail.filled_s, rail.filled_J = rails.filled(power, edges_ns)
+    rail.filled_s, rail.filled_J, rail.bound_J = rails.filled(power, edges_ns)
     rail.edges = power.edges(edges_ns)
     row = np.searchsorted(before, power.gaps.at, "right") - 1
     inside = (row >= 0) & (row < n)
@@ -106,7 +106,7 @@ def quality(powers: list[Reduced], begin_ns: int, end_ns: int, k: int) -> dict:
     """The samples of a whole act, keys as in window_figures.py: how many, how many are lost or at the sensor's limit,
     the largest error of their times, and the interpolated part. `k`: time dilation."""
     edges = np.array([begin_ns, end_ns], np.int64)
-    filled_s, filled_J = zip(*(rails.filled(power, edges) for power in powers), strict=True)
+    filled_s, filled_J, _ = zip(*(rails.filled(power, edges) for power in powers), strict=True)
     numbers = [power.samples_before(edges) for power in powers]
     lost = 0
     for power, (first, end) in zip(powers, numbers, strict=True):

@@ -62,7 +62,9 @@ class Rail:
     clipped: np.ndarray = field(default_factory=_no_counts)  # samples at the sensor's limit
     filled_s: np.ndarray = field(default_factory=_no_values)  # time between samples that are lost, of the host ...
     filled_J: np.ndarray = field(default_factory=_no_values)  # ... and the energy interpolated there
+    bound_J: np.ndarray = field(default_factory=_no_values)  # by how much of it a bypass that moved leaves open
     scatters_W: np.ndarray = field(default_factory=_no_scatters)  # (2, n): sum of the samples' powers, of their squares
+    low: np.ndarray = field(default_factory=_no_scatters)  # (2, n): samples of the low range, sum of their powers
     clock_error_ns: np.ndarray = field(default_factory=_no_values)  # largest bound; 0 without samples
     edges: uncertainty.Edges | None = None  # of the seconds: the clock's error in their energies
     facts: dict | None = None  # its entry of the last hello, with the calibration

@@ -456,12 +456,14 @@ def _uncertainty_percent(rails: list, watts: list[float], cut: slice) -> float |
 def _mean(rail, mean_W: float, cut: slice) -> uncertainty.Mean:
     samples = int(rail.samples[cut].sum())
     sd_W = uncertainty.deviation_W(samples, *rail.scatters_W[:, cut].sum(axis=1).tolist())
-    time_W = share = 0.0
+    time_W = share = moved_W = 0.0
     if rail.edges is not None:
         edges = rail.edges.at([cut.start, cut.stop])
         lasts_s = float(edges.t_ns[1] - edges.t_ns[0]) / SECOND_NS
         time_W, share = edges.time_J() / lasts_s, float(rail.filled_s[cut].sum()) / lasts_s
-    return uncertainty.Mean(rail.facts, rail.volts_V, mean_W, samples, sd_W, time_W, share)
+        moved_W = float(rail.bound_J[cut].sum()) / lasts_s
+    low = uncertainty.part(samples, *rail.low[:, cut].sum(axis=1))
+    return uncertainty.Mean(rail.facts, rail.volts_V, mean_W, samples, sd_W, time_W, share, low, moved_W)
 
 
 def _rail(rail, window: Window) -> dict:

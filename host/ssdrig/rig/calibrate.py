@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ssdrig.base.errors import RigError, UsageError
-from ssdrig.meter import calibration, chips, uncertainty
+from ssdrig.meter import calibration, chips, ranges, uncertainty
 from ssdrig.meter.calibration import CalibrationError, Meter, Point, Resistor
 from ssdrig.meter.pico.session import Reading, Session
 
@@ -325,7 +325,17 @@ def mean_of(values: np.ndarray, blocks: int) -> tuple[float, float]:
 
 
 def _values(reading: Reading, quantity: str) -> np.ndarray:
+    """RigError for a current of the low range: a calibration of I is one of the high range."""
+    if quantity == "I" and len(reading.t_ns) and in_low(reading):
+        raise RigError("a current of the high range", "one of the low range", "draw 0.1 A or more at both points")
     return reading.raw_V if quantity == "V" else reading.raw_A
+
+
+def in_low(reading: Reading) -> int:
+    """How many of its samples belong to the rail's low range."""
+    if not ranges.low(reading.rail):
+        return 0
+    return reading.power.low_in(int(reading.t_ns[0]), int(reading.t_ns[-1]) + 1)[0]
 
 
 def noise(reading: Reading) -> dict:
@@ -342,7 +352,8 @@ def noise(reading: Reading) -> dict:
             f"{1e3 * float(reading.raw_A.mean()):.3f} mA",
             "disconnect the drive and all else at its side of the shunt",
         )
-    out = {"n": len(reading.t_ns), "seconds": seconds, "I_typical": chips.expected_noise(reading.rail)}
+    mean = uncertainty.Mean(reading.rail, 0.0, 0.0, low=(in_low(reading) / len(reading.t_ns), 0.0))
+    out = {"n": len(reading.t_ns), "seconds": seconds, "I_typical": uncertainty.noise_A(mean)}
     for quantity, values in (("V", reading.raw_V), ("I", reading.raw_A)):
         means = in_blocks(values, seconds).mean(axis=1)
         out |= {

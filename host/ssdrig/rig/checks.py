@@ -144,6 +144,12 @@ def of_rail(rail: dict, row: dict) -> list[Check]:
     return out
 
 
+def of_low(rail: int, share: float) -> Check:
+    """The low range of a rail without a load. share: of its samples."""
+    do = "its bypass: the lines `release` and `state` of board.json, the comparator's supply; see the board's messages"
+    return figure("samples in the low range", rail, 100 * share, "%", 50.0, None, do)
+
+
 def of_fast(figures: dict) -> Check:
     """The fast current channel's mean less the sensor's; found: of info.of_fast()."""
     off, most_mA = figures["I_mean"], 1e3 * fast.apart_A(figures["I_sensor"])

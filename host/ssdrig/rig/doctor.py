@@ -55,6 +55,8 @@ def examine(
     for n in rails:
         stopped = checks.fact("sensor", n, False, "its samples stop", DO)
         note(checks.of_rail(session.rail(n), bare[n]) if n in bare else stopped)
+        if n in bare and bare[n]["low_share"] is not None:
+            note(checks.of_low(n, bare[n]["low_share"]))
     rails = list(bare)
     note(_fast(session, bare))
     note(_scope(session, bare))

@@ -9,9 +9,9 @@ import numpy as np
 
 from ssdrig.base import latch
 from ssdrig.base.errors import RigError
-from ssdrig.meter import calibration, chips, fast, nominal, wire
+from ssdrig.meter import calibration, chips, fast, nominal, ranges, wire
 from ssdrig.meter.pico.session import Reading, Session
-from ssdrig.meter.uncertainty import Mean, expanded_W
+from ssdrig.meter.uncertainty import Mean, expanded_W, noise_A, part
 
 SHUNT_PART = 0.1  # by which a load resistor and the rig may differ
 LEAST_LOAD_A = 0.02
@@ -92,8 +92,13 @@ def row_of(reading: Reading) -> tuple[dict, Mean]:
     v_scale, v_offset, i_scale, i_offset, lead_ohm = calibration.scales(rail)
     amperes = reading.raw_A * (i_scale / (rail["current_lsb_pA"] * 1e-12)) + i_offset
     volts = reading.raw_V * (v_scale / (rail["vbus_lsb_nV"] * 1e-9)) + v_offset - amperes * lead_ohm
+    in_low, low_W = power.low_in(reading.t_ns[0], reading.t_ns[-1] + 1)
+    if len(power.in_low):  # each range by its own calibration
+        chosen = slice(*np.searchsorted(power.t_ns, (reading.t_ns[0], reading.t_ns[-1] + 1)))
+        volts, amperes = power.V[chosen], power.I[chosen]
     watts, span_s = volts * amperes, float(reading.t_ns[-1] - reading.t_ns[0]) * 1e-9
-    mean = Mean(rail, float(volts.mean()), float(watts.mean()), len(watts), float(watts.std()))
+    low = part(len(watts), in_low, low_W)
+    mean = Mean(rail, float(volts.mean()), float(watts.mean()), len(watts), float(watts.std()), low=low)
     uncertainty_W = expanded_W([mean])
     stored = calibration.of_rail(rail)
     clipped = power.clipped_in(reading.t_ns[0], reading.t_ns[-1] + 1)[0]
@@ -110,7 +115,8 @@ def row_of(reading: Reading) -> tuple[dict, Mean]:
         "I_mean": float(amperes.mean()),
         "I_sd": float(amperes.std(ddof=1)),
         "I_pp": float(np.ptp(amperes)),
-        "I_typical": chips.expected_noise(rail),
+        "I_typical": noise_A(mean),
+        "low_share": low[0] if ranges.low(rail) else None,
         "lead_mOhm": 1e3 * lead_ohm,
         "P_mean_W": mean.watts,
         "P_uncertainty_W": None if clipped or math.isnan(uncertainty_W) else uncertainty_W,

@@ -19,7 +19,7 @@ import numpy as np
 
 from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import wa
-from ssdrig.meter import pairing, power, wire
+from ssdrig.meter import pairing, power, ranges, wire
 from ssdrig.meter.frames import decode_samples
 from ssdrig.meter.messages import document, is_rail
 from ssdrig.meter.samples import SECOND_NS, Follower
@@ -52,7 +52,8 @@ class Preview:
         for fact in facts if isinstance(facts, list) else []:
             with contextlib.suppress(KeyError, TypeError, AttributeError):
                 if isinstance(fact["rail"], int) and isinstance(fact["config"], int) and is_rail(fact):
-                    rails.setdefault(fact["rail"], {})[fact["config"]] = fact
+                    for (rail, config), of in ranges.by_config([fact]).items():
+                        rails.setdefault(rail, {})[config] = of
         if rails:
             self._rails = rails
 
@@ -71,7 +72,7 @@ class Preview:
     def _samples(self, payload: bytes, arrival_ns: int) -> None:
         rail, config, n = payload[wire.S_RAIL], payload[wire.S_CONFIG], payload[wire.S_N]
         facts = self._rails.get(rail, {}).get(config)
-        if facts is None or not n or len(payload) != wire.S_FIRST + n * wire.SAMPLE_BYTES:
+        if facts is None or ranges.is_moving(facts) or not n or len(payload) != wire.S_FIRST + n * wire.SAMPLE_BYTES:
             return
         data = np.frombuffer(payload, np.uint8)
         at = np.array([wire.S_FIRST]), np.array([n]), np.array([0])

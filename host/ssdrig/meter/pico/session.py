@@ -13,7 +13,7 @@ import numpy as np
 
 from ssdrig.base.errors import RigError
 from ssdrig.base.words import clock
-from ssdrig.meter import bridge, messages, wire
+from ssdrig.meter import bridge, messages, ranges, wire
 from ssdrig.meter.clock import NOMINAL_PPM
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.pico.stream import Rig
@@ -161,10 +161,11 @@ class Session:
     def _cut(self, number: int, power: Power, begin_ns: int, end_ns: int) -> Reading:
         rail = self.rail(number)
         chosen = slice(*np.searchsorted(power.t_ns, (begin_ns, end_ns)).tolist())
-        volts, amperes = (
-            power.vbus[chosen] * (rail["vbus_lsb_nV"] * 1e-9),
-            power.current[chosen] * (rail["current_lsb_pA"] * 1e-12),
-        )
+        volts = power.vbus[chosen] * (rail["vbus_lsb_nV"] * 1e-9)
+        amperes = power.current[chosen] * (rail["current_lsb_pA"] * 1e-12)
+        if (of_low := ranges.low(rail)) is not None:
+            low = power.in_low[chosen]
+            amperes[low] = power.current[chosen][low] * (of_low["current_lsb_pA"] * 1e-12)
         return Reading(rail, power.t_ns[chosen], volts, amperes, power)
 
     def logs(self) -> list[str]:

@@ -25,7 +25,7 @@ import numpy as np
 
 from ssdrig.base import prctl
 from ssdrig.base.errors import RigError, SsdrigError
-from ssdrig.meter import messages, nominal, trip, wire
+from ssdrig.meter import messages, nominal, ranges, trip, wire
 from ssdrig.meter.pico.board import differs
 from ssdrig.meter.pico.line import Book, Frame, Line
 from ssdrig.meter.power import clipped_samples, mean_power_W, mean_V
@@ -464,7 +464,7 @@ class Rig:
             return
         fresh = self._hello is None or boot != self._hello["boot"]
         self._hello, self._recent_s = hello, recent_s(hello)
-        self._configs = {(facts["rail"], facts["config"]) for facts in hello["rails"]}
+        self._configs = set(ranges.by_config(hello["rails"]))
         if fresh:
             self._fence = None  # a board that was reset owes no answers
             self._counts["boots"] += 1
