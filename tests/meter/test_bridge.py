@@ -80,6 +80,26 @@ def test_lost_readings_are_counted_and_those_of_no_known_time_too(given):
     assert abs(power.lost - 5 * groups) <= 5 and power.counts["missed"] >= 5 * (groups - 1)
 
 
+def test_a_meter_whose_readings_come_too_late_is_not_silent(given):
+    """As a drive that a slow host asks for its power: the run goes on, without power for as long."""
+    late = threading.Event()
+
+    def blocks():
+        yield from steady(bound_ns=11_000_000 if late.is_set() else 0)()
+
+    given(Fake(blocks))
+    with session("hwmon:x") as meter_session:
+        rig = meter_session.rig
+        meter_session.readings([0], 0.1)
+        late.set()
+        deadline = time.monotonic() + 60
+        while not rig.silent_rails(1.0) or rig.silent_s() > 0.5:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        late.clear()
+        assert meter_session.readings([0], 0.1)[0].power.lost > 0
+
+
 def test_a_meter_that_goes_away_is_lost_and_no_error_of_its_own(given):
     one = Fake(steady(), gone=True)
     given(one)

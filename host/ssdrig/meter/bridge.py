@@ -120,6 +120,7 @@ class Bridge(Line):
         if block.bound_ns > self._bound_ns:  # an unknown time is worse than no reading
             self._missed[rail] += n
             self._index[rail] += n
+            self.late_at = time.monotonic()
             return
         at = 0
         while at < n:

@@ -109,6 +109,7 @@ class Line:
     def __init__(self, port: str, book: Book, lock: threading.Condition, failed: Callable[[SsdrigError], None]):
         self.port, self._book, self._lock, self._failed = port, book, lock, failed
         self.rest = b""  # the beginning of a frame that has not come whole
+        self.late_at = 0.0  # time.monotonic() of the last reading that was left out as too late
         self._serial: serial.SerialBase | None = None
         self._has_fd = True  # not so by RFC 2217: pyserial reads and writes
         self._tail_torn = False  # half a command was sent: the next one starts with a delimiter

@@ -241,7 +241,7 @@ class Rig:
             raise self.failure
         rails = (self._hello or {}).get("rails", [])
         last = min((self._heard_at.get(rail["rail"], 0.0) for rail in rails), default=0.0)
-        return time.monotonic() - max(last, self._started_at) if self._wanted else 0.0
+        return time.monotonic() - max(last, self._started_at, self._line.late_at) if self._wanted else 0.0
 
     def silent_rails(self, within_s: float = FIRST_SAMPLE_S) -> list[dict]:
         """Rails of the hello that sent nothing in the last `within_s`."""
@@ -488,7 +488,8 @@ class Rig:
                 continue
             self._ping(self._next_token())
             with self._news:
-                silent = self._wanted and not self._go_due and now - max(self._samples_at, self._go_at) > SILENT_S
+                heard_at = max(self._samples_at, self._go_at, self._line.late_at)
+                silent = self._wanted and not self._go_due and now - heard_at > SILENT_S
                 if silent:
                     self._say_lost(f"no samples for {SILENT_S:g} s")
                 ask = (self._ask_due or self._lost_why) and now - self._asked_at > ASK_AGAIN_S
