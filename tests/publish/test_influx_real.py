@@ -74,6 +74,7 @@ def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
         "smart_attribute": 1,
         "rig_event": 1,
         "host_power": 1,
+        "application": 1,
         "powerloss_cut": 1,
         "powerloss_bound": 1,
         "retention_baseline": 1,

@@ -146,6 +146,7 @@ def test_the_schema_file_is_good():
         "smart_attribute",
         "rig_event",
         "host_power",
+        "application",
         "powerloss_cut",
         "powerloss_bound",
         "retention_baseline",

@@ -144,7 +144,7 @@ def test_every_field_of_the_schema_is_written_by_a_run(as_it_came):
     schema = {m.name: set(m.fields) for m in line_protocol.read_schema().values()}
     schema["fio_interval"] -= {"lat_p99_ns", "lat_p999_ns"}  # see below
     schema["ssd_wear"] -= {"health_reasons"}  # of a drive whose health is not ok: test_smart_points_wear.py
-    for name in ("run_result", "run_figure", "run_value", "host_power"):  # see test_points_results.py
+    for name in ("run_result", "run_figure", "run_value", "host_power", "application"):  # see test_points_results.py
         schema.pop(name), written.pop(name, None)
     schema["load_second"] -= {"round", "point", "part"}  # of repeats and resumed runs
     assert {name: fields for name, fields in written.items() if not name.startswith("smart_")} == {

@@ -17,6 +17,7 @@ from ssdrig.base.errors import DriveError, LoadError, UnsafeTarget, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.drive import guard, uses, witness
 from ssdrig.drive.inventory import find
+from ssdrig.publish.influx import points
 from ssdrig.reading import table
 from ssdrig.run import bench, prepare, record, resume, run
 from ssdrig.run.bench import Bench
@@ -60,7 +61,7 @@ class Kernel:
 def recorded(tmp_path):
     """recorded(words, time_s, kernel, **of the bench) -> (run folder, its end)."""
 
-    def carry_out(words=(), time_s=0, kernel=None, stops=False, **more):
+    def carry_out(words=(), time_s=0, kernel=None, stops=False, log=None, **more):
         kernel = kernel or Kernel()
 
         def none(*_):
@@ -74,6 +75,7 @@ def recorded(tmp_path):
         )
         plan = prepare.prepare(str(record.PLAN), DRIVE, sets={"time": f"{time_s} s"})
         args = SimpleNamespace(runs=str(tmp_path / "runs"), influx=None, jsonl=False, verbose=False, words=list(words))
+        args.application_log = log
         with Stop(Progress(quiet=True)) as stop, stop.held():
             kernel.stop = stop if stops else None
             return run.carry_out(args, plan, bench_, Progress(quiet=True), stop)
@@ -153,6 +155,74 @@ def test_command_sees_none_of_our_python(recorded, tmp_path, monkeypatch):
     assert not {"PYTHONPATH", "PYTHONSAFEPATH", "SSDRIG_TARGET"} & {*json.loads(seen.read_text())}
 
 
+LOGS = """
+import pathlib, sys, time
+with open(sys.argv[1], "w") as log:
+    print("{time},tps,<b>p99</b>", file=log)
+    for n in range(1, 4):
+        time.sleep(0.5)
+        print({now}, 100 * n, n / 2, sep=",", file=log, flush=True)
+    log.write("9")
+"""
+
+
+@pytest.mark.parametrize(("clock", "now"), [("utc", "f'{time.time():.3f}'"), ("command", "n * 0.5")])
+def test_log_of_the_application_is_laid_beside_the_recording(recorded, tmp_path, clock, now):
+    log = tmp_path / "bench.csv"
+    code = LOGS.format(time="t", now=now)
+    folder, end = recorded([sys.executable, "-c", code, str(log)], log=log)
+    assert (end["state"], end["exit_code"]) == ("complete", 0)
+    assert (folder / "recorded/record/application.csv").read_bytes() == log.read_bytes()[:-1]
+    opened = ssdrig.open(folder)
+    (row,) = table.load(folder, by_second=True).rows
+    found = row.result["application_log"]
+    assert (found["file"], found["clock"], found["rows"], found["notes"]) == ("bench.csv", clock, 3, [])
+    assert found["columns"][0] == {"name": "tps", "rows": 3, "mean": 200, "min": 100, "max": 300}
+    (begin,), (last,) = of_kind(folder, "command.start"), of_kind(folder, "command.end")
+    name, t_s, values = row.data.logged[0]
+    assert (name, values.tolist()) == ("tps", [100, 200, 300]) or len(values) == 2  # two in a second are its mean
+    between = row.data.axis_s([begin["from_ns"], last["t_ns"]])
+    assert between[0] - 1 <= t_s[0] <= t_s[-1] <= between[1] and opened.facts["state"] == "complete"
+
+
+def test_log_is_on_the_page_in_json_and_in_points(recorded, tmp_path, capsys):
+    log = tmp_path / "bench.csv"
+    code = LOGS.format(time="t", now="f'{time.time():.6f}'")
+    folder, _ = recorded([sys.executable, "-c", code, str(log)], log=log)
+    assert cli.main(["report", str(folder), "--json", "--quiet"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert [of["name"] for of in row["found"]["application_log"]["columns"]] == ["tps", "<b>p99</b>"]
+    assert cli.main(["report", str(folder), "-o", str(tmp_path / "page.html"), "--quiet"]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "Log of the application" in page and "&lt;b&gt;p99&lt;/b&gt;" in page and "<b>p99</b>" not in page
+    with points.Emitter(folder) as emitter:
+        emitter.step(final=True)
+    lines = [line for line in (folder / "points.lp").read_text().splitlines() if line.startswith("application,")]
+    assert len(lines) == points.counts(folder)["application"] >= 4
+    assert len({line.partition(" ")[0] for line in lines}) == 1, "one series for all columns"
+
+
+def test_missing_log_is_a_note_and_no_lost_run(recorded, tmp_path):
+    folder, end = recorded([sys.executable, "-c", ""], log=tmp_path / "bench.csv")
+    (event,) = of_kind(folder, "application_log")
+    assert (end["state"], end["exit_code"]) == ("complete", 0) and event["why"]
+    (row,) = table.load(folder).rows
+    assert "application_log" not in row.result and any(note.startswith("application log: no") for note in row.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"t,a\n" + b"1,1\n" * 1000 + b"\xff\0", b"t,a\n1,1e308\n1e308,1\n", b"<script>\n", b"t,a\n99999999,1\n", b""],
+)
+def test_forged_log_leaves_the_rest_of_the_run(recorded, tmp_path, text):
+    log = tmp_path / "bench.csv"
+    folder, _ = recorded([sys.executable, "-c", LOGS.format(time="t", now="n"), str(log)], log=log)
+    (folder / "recorded/record/application.csv").write_bytes(text)
+    assert cli.main(["report", str(folder), "-o", str(tmp_path / "page.html"), "--quiet"]) == 0
+    (row,) = table.load(folder).rows
+    assert row.state == "done" and row.result["reads"] is not None
+
+
 def asked(*words):
     parser = Parser()
     record.add_arguments(parser)
@@ -163,7 +233,8 @@ def asked(*words):
     "words",
     [[], ["--drive", "A", "--virtual", "sata-tlc"], ["--virtual", "sata-tlc", "--time", "0"], ["--virtual", "none"]]
     + [["--virtual", "sata-tlc", "--", "no-such-command-anywhere"], ["--virtual", "sata-tlc", "--", ""]]
-    + [["--virtual", "sata-tlc", "--rig", "/dev/ttyACM0"]],
+    + [["--virtual", "sata-tlc", "--rig", "/dev/ttyACM0"], ["--virtual", "sata-tlc", "--log", "no-such-log"]]
+    + [["--virtual", "sata-tlc", "--log", "/", "--", "ls"]],
 )
 def test_wrong_words_are_refused(words):
     with pytest.raises(UsageError):

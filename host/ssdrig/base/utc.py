@@ -1,9 +1,11 @@
 """CLOCK_MONOTONIC to UTC, by the anchors of a run folder."""
 
 import bisect
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+MOST_STEP_NS = 10**9  # of a run's UTC: beyond this no time of a file is placed by it
 CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the noise of reading two clocks
 
 
@@ -32,3 +34,14 @@ class Utc:
         """at() of many (int64)."""
         known = np.searchsorted(np.array(self._t, np.int64), t_ns, "right") - 1
         return t_ns + np.array(self._distance, np.int64)[np.maximum(known, 0)]
+
+
+def distance(events: Iterable[Mapping]) -> tuple[int, int] | None:
+    """(UTC less CLOCK_MONOTONIC, by how much that moved) in ns, by the anchors among a run's events; None without
+    one."""
+    known = [event["utc_ns"] - event["t_ns"] for event in events if event["kind"] == "clock.anchor"]
+    if not known:
+        return None
+    of = np.array(known, np.int64)
+    middle = int(np.median(of - of[0])) + int(of[0])
+    return middle, int(np.abs(of - middle).max())

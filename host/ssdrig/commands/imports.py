@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ssdrig.base import columns, files
+from ssdrig.base import columns, files, utc
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.terminal import printable
 from ssdrig.base.words import parse_seconds
@@ -36,7 +36,6 @@ EXAMPLES = (
 MARGIN_NS = 5 * 10**9  # of a recording kept before and after the run
 # made of the run as it was before, and made again when asked for
 MADE_OF_RUN = (integrity.SUMMARY, integrity.FIGURES, "points.lp", "points.cursor", "points.made", "rejected.jsonl")
-MOST_STEP_NS = 10**9  # of the machine's UTC within a run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -316,13 +315,11 @@ def _dated(recording: Recording, begins_ns: int | None) -> Recording:
 
 def _by_utc(events: Sequence[dict], recording: Recording, error_ns: int) -> tuple[list[Knot], int]:
     """The clock of a recording with UTC times, and its bound: as claimed, and what this machine's own UTC moved."""
-    anchors = [(event["utc_ns"], event["t_ns"]) for event in events if event["kind"] == "clock.anchor"]
-    if not anchors:
+    known = utc.distance(events)
+    if known is None:
         raise UsageError("a run that knows its UTC", "one without an anchor", "run it again, with --sync")
-    distances = np.array([utc - t for utc, t in anchors], np.int64)
-    distance = int(np.median(distances - distances[0])) + int(distances[0])
-    moved_ns = int(np.abs(distances - distance).max())
-    if moved_ns > MOST_STEP_NS:
+    distance, moved_ns = known
+    if moved_ns > utc.MOST_STEP_NS:
         seen = f"one whose clock was set by {moved_ns / 1e9:.3g} s meanwhile"
         raise UsageError("a machine whose UTC ran on during the run", seen, "run it again with --sync, import with it")
     bound_ns = error_ns + moved_ns

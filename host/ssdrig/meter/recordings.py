@@ -8,35 +8,27 @@ Sources: quarchpy (headings "Time us", "5V voltage mV", "5V current uA"); nRF Co
 "Timestamp(ms)", "Current(uA)"; .ppk2: a ZIP of session.raw, float32 uA and uint16 each, and metadata.json); the packets
 of a Powenetics v2 in pull request 920 of the Phoronix Test Suite."""
 
-import gzip
 import importlib
-import itertools
 import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ssdrig.base import columns
+from ssdrig.base import columns, table_file
 from ssdrig.base.columns import AMPERES, NS, VOLTS, WATTS, Column
 from ssdrig.base.errors import ToolMissing, UsageError
+from ssdrig.base.table_file import Layout
 
 ROLES = ("t", *(f"{quantity}{n}" for n in ("", *range(1, 10)) for quantity in "VAW"))
 MOST_RATE = 10_000  # samples/s
-LINES_AT_ONCE = 200_000
-HEAD_LINES = 60  # before the headings
-MOST_LINE_BYTES = 1 << 16
-MOST_SAMPLES = 100_000_000  # of a CSV; each takes some 100 bytes of memory until it is in the run
 MOST_METADATA_BYTES = 1 << 20
-NO_NUMBER = 9e37  # instruments write 9.9e37 for an overflow and 9.91e37 for not-a-number (SCPI-1999, 7.2.1.4)
 MOST_V, MOST_W = 1000.0, 100_000.0  # of a drive's rail: more is another unit
-UTC_FROM_NS = 10**18  # numbers from here on are Unix times, of 2001 and later
 _FACTORS = {"V": VOLTS, "A": AMPERES, "W": WATTS}
-_TIME = ("time", "timestamp", "t", "utc", "date", "datetime", "date/time", "elapsed", "elapsed time", "seconds")
 _WORDS: dict[str, tuple[str, ...]] = {
     "V": ("voltage", "volts", "volt", "v", "vbus"),
     "A": ("current", "amps", "i", "ampere", "amperes"),
@@ -126,35 +118,10 @@ def thinned(t_ns: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[np.ndarray,
 # ---- CSV
 
 
-def columns_of(path: Path, chosen: dict[str, Column]) -> tuple[np.ndarray, dict[str, np.ndarray], "_Layout"]:
+def columns_of(path: Path, chosen: dict[str, Column]) -> tuple[np.ndarray, dict[str, np.ndarray], Layout]:
     """The columns of a CSV: times (int64 ns), the values of each role in V, A or W, NaN without a number, and
     how they lie. `chosen`: see read(). Raises UsageError, OSError, EOFError, zlib.error."""
-    parts, count = [], 0
-    with _open(path) as file:
-        lines = _lines(file, path)
-        head = list(itertools.islice(lines, HEAD_LINES))
-        at, layout = _layout(head, chosen, path)
-        for chunk in _chunks(itertools.chain(head[at:], lines)):
-            parts.append(_part(layout, chunk, at + 1, path))
-            count += len(chunk)
-            if count > MOST_SAMPLES:
-                do = "import a part of it, or average it first"
-                raise UsageError(f"at most {MOST_SAMPLES} samples in {path}", "more", do)
-    if not parts:
-        raise UsageError(f"lines of numbers in {path}", "none", DO)
-    t_ns = np.concatenate([part[0] for part in parts])
-    values = {role: np.concatenate([part[1][role] for part in parts]) for role in parts[0][1]}
-    return t_ns, {role: np.where(np.abs(of) < NO_NUMBER, of, np.nan) for role, of in values.items()}, layout
-
-
-def _lines(file: IO[bytes], path: Path) -> Iterator[str]:
-    """The lines of a CSV. Raises UsageError for one without an end."""
-    while raw := file.readline(MOST_LINE_BYTES):
-        if len(raw) == MOST_LINE_BYTES:
-            raise UsageError(
-                f"lines of a CSV in {path}", f"one of {MOST_LINE_BYTES} bytes or more", "name another file"
-            )
-        yield raw.decode("utf-8-sig", "replace").rstrip("\r\n")
+    return table_file.read(path, lambda head: _layout(head, chosen, path))
 
 
 def _csv(path: Path, chosen: dict[str, Column], voltage: float | None) -> Recording:
@@ -178,29 +145,10 @@ def _csv(path: Path, chosen: dict[str, Column], voltage: float | None) -> Record
             notes.append(f"{name}: {int((~there).sum())} lines without a number are left out")
         rails.append(Rail(name, *thinned(t_ns[there], V[there], W[there])))
     source = "Quarch CSV" if layout.quarch else f"CSV ({path.name})"
-    return Recording(source, layout.utc or bool(len(t_ns) and t_ns[0] >= UTC_FROM_NS), rails, tuple(notes))
+    return Recording(source, layout.utc or bool(len(t_ns) and t_ns[0] >= table_file.UTC_FROM_NS), rails, tuple(notes))
 
 
-def _open(path: Path) -> IO[bytes]:
-    with open(path, "rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if packed else open(path, "rb")  # type: ignore[return-value]
-
-
-class _Layout(NamedTuple):
-    """`places`: role -> (field, factor to ns, V, A or W); `rails`: number of a rail as roles have it -> name; `zoned`:
-    its times of day state their zone."""
-
-    mark: str
-    places: dict[str, tuple[int, Any]]
-    rails: dict[str, str]
-    utc: bool
-    zoned: bool
-    decimal: str
-    quarch: bool
-
-
-def _layout(head: Sequence[str], chosen: dict[str, Column], path: Path) -> tuple[int, _Layout]:
+def _layout(head: Sequence[str], chosen: dict[str, Column], path: Path) -> tuple[int, Layout]:
     """(line that the numbers begin with, how they lie). Raises UsageError."""
     why = UsageError(f"headings with units in {path}", repr(head[0][:120]) if head else "an empty file", DO)
     for number, (line, behind) in enumerate(zip(head, [*head[1:], ""])):
@@ -223,7 +171,7 @@ def _layout(head: Sequence[str], chosen: dict[str, Column], path: Path) -> tuple
         utc = roles["t"][1] == "utc"
         quarch = headings[:1] == ["Time us"] and any("voltage mV" in heading for heading in headings)
         zoned = utc and columns.has_zone(row[roles["t"][0]])
-        return number + (0 if bare else 1), _Layout(mark, roles, named, utc, zoned, decimal, quarch)
+        return number + (0 if bare else 1), Layout(mark, roles, named, utc, zoned, decimal, quarch)
     raise why
 
 
@@ -273,7 +221,7 @@ def _by_headings(
         name, unit = columns.named(heading)
         words = name.casefold().split()
         value = first[number] if number < len(first) else ""
-        if "t" not in roles and (name.casefold() in _TIME or words[:1] in (["time"], ["timestamp"])):
+        if "t" not in roles and (name.casefold() in table_file.TIME_NAMES or words[:1] in (["time"], ["timestamp"])):
             roles["t"] = number, _factor("t", unit, heading, value)
             continue
         quantity = next((q for q, units in _FACTORS.items() if unit in units), None)
@@ -289,43 +237,6 @@ def _by_headings(
     if "t" not in roles or not any(role[0] in "AW" for role in roles):
         return None
     return {role[1:]: rails[f"shown {role[1:]}"] for role in roles if role != "t"}, roles
-
-
-def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
-    wanted = (line for line in lines if line.strip() and not line.startswith("#"))
-    while chunk := list(itertools.islice(wanted, LINES_AT_ONCE)):
-        yield chunk
-
-
-def _part(layout: _Layout, lines: list[str], first: int, path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Times and values of these lines."""
-    utc = layout.places["t"][1] == "utc"
-    numbers = {role: place for role, place in layout.places.items() if not (utc and role == "t")}
-    texts = [line.replace(",", ".") for line in lines] if layout.decimal == "," else lines
-    if '"' in lines[0]:
-        texts = [line.replace('"', "") for line in texts]
-    fields = [place[0] for place in numbers.values()]
-    try:
-        table = np.loadtxt(texts, delimiter=layout.mark or None, usecols=fields, ndmin=2, comments=None)
-    except ValueError as error:
-        seen = f"{error} (counted from line {first})"[:200]
-        raise UsageError(f"a number in each column of {path}", seen, "correct the line, or leave it out") from error
-    values = {}
-    for column, (role, (_, factor)) in enumerate(numbers.items()):
-        values[role] = table[:, column] * float(factor)
-    if not utc:
-        at = values.pop("t")
-        if not (np.isfinite(at).all() and np.abs(at).max() < 2**62):
-            raise UsageError(
-                f"times in {path}", "text that is not a number", "correct the lines, or --column t=NAME:UNIT"
-            )
-        return np.rint(at).astype(np.int64), values
-    place = layout.places["t"][0]
-    times = [columns.utc_ns(columns.split(line, layout.mark)[place]) for line in lines]
-    if None in times:
-        seen = repr(lines[times.index(None)][:80])
-        raise UsageError(f"an ISO 8601 time in each line of {path}", seen, "correct the line, or leave it out")
-    return np.array(times, np.int64), values
 
 
 # ---- binaries

@@ -70,6 +70,26 @@ def of(whole: Table) -> Iterator[Result]:
                 yield Result(row, name, figures, begin_ns, end_ns)
 
 
+class Logged(NamedTuple):
+    """A value of a column of an application's log, CLOCK_MONOTONIC of the part, off by at most `t_err_ns`."""
+
+    t_ns: int
+    name: str
+    value: float
+    t_err_ns: int
+
+
+def logged(row: Row) -> Iterator[Logged]:
+    """The log laid beside a recording, at most a value a second of each column."""
+    data = row.data
+    if data is None or data.t0_ns is None or not data.logged:
+        return
+    error_ns = round(row.result["application_log"]["time_error_s"] * data.k * SECOND_NS)
+    for name, t_s, values in data.logged:
+        for at_s, value in zip(t_s.tolist(), values.tolist(), strict=True):
+            yield Logged(data.t0_ns + round(at_s * data.k * SECOND_NS), name, value, error_ns)
+
+
 def headline(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The figures that stand for a run (HEADLINE, each None where it is not known), of its rows as JSON: those of the
     last window of its only load. `window`: in words; `of`: the window with its errors; `why`: None, or why no window

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig.base.errors import LoadError
-from ssdrig.load import fioclock, fiojob, fiotext, foreign, playedlog, recorded
+from ssdrig.load import application_log, fioclock, fiojob, fiotext, foreign, playedlog, recorded
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import kinds, values
@@ -254,6 +254,23 @@ def _recorded(row: "Row", folder: Path) -> None:
         row.result = {"kind": "recorded", **recorded.figures(folder, row.k)}
     except LoadError as error:
         row.notes.append(f"recorded: {error}")
+    if row.data is not None and any(event["kind"] == application_log.EVENT for event in row.data.events):
+        _logged(row, row.data, folder)
+
+
+def _logged(row: "Row", data: RunData, folder: Path) -> None:
+    """The log that an application kept during a recording."""
+    assert data.t0_ns is not None
+    span_ns = data.t0_ns, data.t0_ns + round(data.load_s * data.k * 1e9)
+    try:
+        figures, log, at = application_log.laid(folder, data.events, row.act.path, span_ns, data.k)
+    except LoadError as error:
+        row.notes.append(f"application log: no {error.expected}: {error.seen}")
+        return
+    row.result["application_log"] = figures
+    row.notes += [f"application log: {note}" for note in figures["notes"]]
+    t_s = data.axis_s(at.t_ns)
+    data.logged = [(name, *application_log.by_second(t_s, of)) for name, of in log.values.items()]
 
 
 def _foreign(row: "Row", of_io: dict, folder: Path) -> dict:

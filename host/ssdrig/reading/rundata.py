@@ -143,6 +143,8 @@ class RunData:
     rig_low_W: np.ndarray = field(default_factory=_no_values)
     rig_high_W: np.ndarray = field(default_factory=_no_values)
     rig_J: np.ndarray = field(default_factory=_no_values)
+    # of the log that an application kept meanwhile: name, time (s) and value of each row, at most one a second
+    logged: list[tuple[str, np.ndarray, np.ndarray]] = field(default_factory=list)
     # what happened, for people
     annotations: list[dict] = field(default_factory=list)  # see annotations.read
     polls: list[tuple[float, float, str]] = field(default_factory=list)  # from, to, reason

@@ -9,6 +9,7 @@ from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.drive import guard, inventory, uses
 from ssdrig.drive.inventory import Drive
+from ssdrig.load import application_log
 from ssdrig.run import bench, dry_run, options, planned, run
 from ssdrig.run.steps import record
 from ssdrig.run.teardown import Stop, Teardown
@@ -17,6 +18,7 @@ PLAN = Path(__file__).resolve().parents[1] / "plan" / "record.toml"
 EXAMPLES = (
     ("record --drive SERIAL --time 10m", "ten minutes of a drive in use"),
     ("record --drive SERIAL --rig /dev/ttyACM0 -- pgbench -T 600", "a benchmark, with the drive's power"),
+    ("record --drive SERIAL --log bench.csv -- ./bench", "with what the benchmark logs by the second"),
     ("record --drive SERIAL --runs /dev/shm -- make -j8", "of the drive that this system runs from"),
     ("record --virtual sata-tlc -- fio job.fio", "a SIMULATED drive; job.fio: ioengine=nbd, uri=${SSDRIG_TARGET}"),
 )
@@ -42,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="read SMART so often (default: first and last only)",
     )
+    add(
+        "--log",
+        metavar="FILE",
+        type=Path,
+        help="lay the application's own log beside it: CSV, TSV or blanks, a time (UTC, or s since COMMAND's start) "
+        "and numbers in each line; it may be written by COMMAND",
+    )
     runs = "parent folder of the run folders, on another disk than DRIVE (default ./%(default)s)"
     add("--runs", metavar="DIR", default="runs", help=runs)
     add("--influx", metavar="URL", help="http://host:port/DB to send points to (default: $SSDRIG_INFLUX)")
@@ -53,6 +62,8 @@ def check(args: argparse.Namespace) -> None:
     """Raises UsageError for options that this machine cannot record with."""
     run.check(_as_run(args))
     record.check(args.words)
+    if args.log:
+        application_log.check(args.log, bool(args.words))
 
 
 def command(args: argparse.Namespace) -> int:
@@ -60,6 +71,8 @@ def command(args: argparse.Namespace) -> int:
     asked = _as_run(args)
     run.check_words(asked)
     record.check(args.words)
+    if args.log:
+        application_log.check(args.log, bool(args.words))
     show = Progress(args.quiet)
     options.check(asked)
     return run.performed(asked, show, _on_real if asked.drive else run.on_virtual)[1]
@@ -82,6 +95,7 @@ def _as_run(args: argparse.Namespace) -> argparse.Namespace:
     asked = options.parse(words)
     for name in ("dry_run", "json", "jsonl", "quiet", "verbose", "words"):
         setattr(asked, name, getattr(args, name))
+    asked.application_log = args.log
     return asked
 
 

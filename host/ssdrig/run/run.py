@@ -427,6 +427,7 @@ def carry_out(
                 bench_, book, live, stop, show, teardown, prepared.seed, jobs, seen=seen, rig=rig, off=off, cut=cut
             )
             stage.laid, stage.words = prepared.laid, tuple(getattr(args, "words", ()))
+            stage.log = getattr(args, "application_log", None)
             stage.ceilings = ceilings.measured(prepared.acts, lambda: bench_.fio_target, before["found"], book, show)
             late = pairing.at_end(prepared.acts)
             if rig and late:

@@ -38,8 +38,8 @@ class Stage:
     the drive. `outcome`: the finding about the drive, if it sets the exit code of a run that has done all it
     should. `off`: set once the drive has no power, and is not to have any when the run ends. `cut`: of the drive's
     power, that the run's owner may ask for; None: not of this run. `marked`: places to know the drive by after an
-    absence have been read. `laid`: bytes written by the steps before. `words`: the command of a recording. `ceilings`:
-    of the load generator on this host, by the shape of a load."""
+    absence have been read. `laid`: bytes written by the steps before. `words`: the command of a recording; `log`: that
+    its application keeps. `ceilings`: of the load generator on this host, by the shape of a load."""
 
     bench: "Bench"
     book: "Journal"
@@ -61,6 +61,7 @@ class Stage:
     marked: bool = False
     laid: Laid = NOTHING
     words: tuple[str, ...] = ()
+    log: Path | None = None
     ceilings: "Mapping[Shape, Ceiling]" = field(default_factory=dict)
 
     @property

@@ -48,6 +48,8 @@ def points(run: Path, schema: Mapping[str, Measurement]) -> Iterator[Point]:
     clocks = _clocks(whole)
     for row in whole.rows:
         yield from _seconds(row, clocks[row.part])
+    for row in whole.rows:
+        yield from _logged(row, clocks[row.part], schema["application"].fields)
     for result in results.of(whole):
         fields = _where(result.row) | {"window": result.window, **_figures(result)}
         yield "run_figure", _known(fields, schema["run_figure"].fields), clocks[result.row.part].at(result.end_ns)
@@ -79,6 +81,7 @@ def counts(run: Path) -> dict[str, int]:
         return {}
     return {
         "load_second": sum(len(seconds[0].iops) for row in whole.rows if (seconds := _by_second(row))),
+        "application": sum(1 for row in whole.rows for _ in results.logged(row)),
         "run_figure": sum(1 for _ in results.of(whole)),
         "run_value": sum(len(list(values(row))) for row in whole.rows if row.t0_ns is not None),
         "run_result": 1,
@@ -145,6 +148,13 @@ def _seconds(row: Row, utc: Utc) -> Iterator[Point]:
         numbers = {name: float(column[second]) for name, column in columns.items()}
         fields = {name: value for name, value in numbers.items() if np.isfinite(value)}
         yield "load_second", {**where, "t_s": float(second), **fields}, utc.at(t0_ns + second * data.k * SECOND_NS)
+
+
+def _logged(row: Row, utc: Utc, kinds_of: Mapping[str, str]) -> Iterator[Point]:
+    """The application's log laid beside a recording."""
+    for logged in results.logged(row):
+        fields = {key: of for key, of in logged._asdict().items() if key != "t_ns"} | {"step": row.act.path}
+        yield "application", _known(fields, kinds_of), utc.at(logged.t_ns)
 
 
 def _column(values: np.ndarray, n: int) -> np.ndarray:

@@ -1,5 +1,5 @@
-"""A run folder as rows of the kinds `run`, `figure`, `smart`, `host`, `event` and `cut`. Figures are those of the
-report."""
+"""A run folder as rows of the kinds `run`, `figure`, `smart`, `host`, `application`, `event` and `cut`. Figures are
+those of the report."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -151,6 +151,17 @@ def host(part: Part) -> Iterator[Row]:
         for power in host_power.of_event(event):
             values = {"zone": power.zone, "lasted_s": power.lasted_s}
             yield part.at(power.begin_ns) | step | values | {"power_W": power.power_W, "energy_J": power.energy_J}
+
+
+def application(whole: Table, of_run: Sequence[Part]) -> Iterator[Row]:
+    """The applications' logs laid beside the recordings of a run."""
+    by_number = {part.number: part for part in of_run}
+    for row in whole.rows:
+        part = of_run[0] if row.part is None else by_number.get(row.part)
+        if part is None:
+            continue
+        for logged in results.logged(row):
+            yield {**logged._asdict(), **part.at(logged.t_ns), "step": row.act.path}
 
 
 def cuts(of_parts: Iterable[Part]) -> list[Row]:

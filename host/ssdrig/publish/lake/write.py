@@ -100,12 +100,14 @@ def export(run: Path, place: Place, lab: str, with_samples: bool = True) -> Expo
 def _written(run: Path, of_parts: list[rows.Part], writer: "_Writer", with_samples: bool) -> rows.Row:
     """Writes all files but the row of the run, which it returns."""
     tables = schema.table
-    shared = rows.found_in(table.load(run), of_parts)
+    whole = table.load(run)
+    shared = rows.found_in(whole, of_parts)
     counts = _samples(writer, of_parts, with_samples)
     writer.put("figure", [tables("figure", ({**writer.same, **row} for row in shared.figures))])
     writer.put("cut", [tables("cut", ({**writer.same, **row} for row in rows.cuts(of_parts)))])
     writer.put("smart", writer.batches("smart", (row for part in of_parts for row in rows.smart(part))))
     writer.put("host", writer.batches("host", (row for part in of_parts for row in rows.host(part))))
+    writer.put("application", writer.batches("application", rows.application(whole, of_parts)))
     writer.put("event", writer.batches("event", (row for part in of_parts for row in rows.events(part))))
     return rows.of_run(run, of_parts, shared) | writer.same | counts | {"files": [*writer.files]}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ssdrig.base.errors import DriveError, LoadError, SsdrigError, UsageError
 from ssdrig.base.terminal import printable
 from ssdrig.drive import host_energy, witness
-from ssdrig.load import recorded
+from ssdrig.load import application_log, recorded
 from ssdrig.run.pace import Pace
 
 TARGET = "SSDRIG_TARGET"  # in the command's environment: the URI of a SIMULATED drive
@@ -99,20 +99,25 @@ def carry_out(act, stage, number: int) -> dict:
     time_s = act.keys["time"] or None
     stage.live.begin(Pace(act.path, None, time_s, every_s is not None, (), every_s))
     path = stage.book.path / "recorded" / act.folder(stage.round, number) / recorded.COUNTERS
+    log_before = application_log.stamp(stage.log) if stage.log else None
     recorder = Recorder(lambda: stage.bench.witness(witness.NOW), path)
     process, why, code = None, None, None
     try:
         recorder.start()
         stage.book.event("load.first_io", t_ns=recorder.rows[0][0], step=act.path)
         if stage.words:
+            from_ns = time.monotonic_ns()
             process = _started(stage)
-            stage.book.event("command.start", step=act.path, argv=list(stage.words), pid=process.pid)
+            argv = list(stage.words)
+            stage.book.event("command.start", step=act.path, argv=argv, pid=process.pid, from_ns=from_ns)
         why = _until_the_end(stage, recorder, process, time_s)
     finally:
         if process:
             code = _ended(process)
             stage.book.event("command.end", step=act.path, exit_code=code, why="the run failed" if why is None else why)
         recorder.end()
+    if stage.log:
+        _lay_beside(stage, act.path, path.parent, log_before)
     counted = witness.between(recorder.first, recorder.last)
     stage.book.event("witness", step=act.path, label=act.label, **counted)
     if stage.words and why == "" and code:
@@ -120,6 +125,19 @@ def carry_out(act, stage, number: int) -> dict:
             "the command to end with exit code 0", f"{code}", "the recording is whole; see what the command printed"
         )
     return {"why": why or "the command ended", "bytes": 0}
+
+
+def _lay_beside(stage, step: str, folder: Path, before: tuple | None) -> None:
+    """Copy the application's log into the run. One that cannot be had is an event, and the recording stays."""
+    why, size_bytes = None, 0
+    try:
+        size_bytes = application_log.copied(stage.log, folder / application_log.NAME)
+    except OSError as error:
+        why = f"{stage.log.name}: {error.strerror or error}"
+        stage.progress.warn(printable(f"record: no log, {why}"))
+    changed = application_log.stamp(stage.log) != before
+    facts = {"file": stage.log.name, "bytes": size_bytes, "changed": changed, "why": why}
+    stage.book.event(application_log.EVENT, step=step, **facts)
 
 
 def _until_the_end(stage, recorder: Recorder, process: subprocess.Popen | None, time_s: float | None) -> str:

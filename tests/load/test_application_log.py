@@ -1,0 +1,156 @@
+"""A log that an application kept during a recording: read as people have it, placed with a stated error, harmless."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from ssdrig.base.errors import LoadError, UsageError
+from ssdrig.load import application_log
+from ssdrig.load.application_log import Log
+
+S = 10**9
+UTC_S = 1_795_177_507  # of an anchor below
+ANCHOR = {"kind": "clock.anchor", "t_ns": 5000 * S, "utc_ns": UTC_S * S}
+
+
+def of_text(tmp_path, text):
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    return application_log.read(path)
+
+
+def command(from_s, to_s, step="record"):
+    start = {"kind": "command.start", "step": step, "t_ns": round((from_s + 0.01) * S), "from_ns": round(from_s * S)}
+    return [ANCHOR, start, {"kind": "command.end", "step": step, "t_ns": round(to_s * S)}]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_utc", "first_ns", "resolution_ns", "names"),
+    [
+        # RocksDB's db_bench --report_file
+        ("secs_elapsed,interval_qps\n1,812\n2,790\n", False, S, S, ["interval_qps"]),
+        # pgbench --log --aggregate-interval=1: no headings, blanks, Unix time
+        (f"{UTC_S} 120 812000 9 1\n{UTC_S + 1} 118 9 9 1\n", True, UTC_S * S, S, [f"column {n}" for n in range(2, 6)]),
+        ("time_ms\ttps\n250\t1\n500\t2\n", False, S // 4, S // 100, ["tps"]),
+        (f"timestamp,state,tps\n{UTC_S}125,run,5\n{UTC_S + 1}250,run,6\n", True, UTC_S * S + S // 8, 10**6, ["tps"]),
+        ("date;tps\n2026-11-20T12:25:07Z;1,5\n2026-11-20T12:25:08Z;2,5\n", True, UTC_S * S, S, ["tps"]),
+        ("# made by x\n# t lat_ms\n0.5 3\n1.5 4\n", False, S // 2, S // 10, ["lat_ms"]),
+        ("tps,elapsed\n10,1\n20,2\n", False, S, S, ["tps"]),
+    ],
+)
+def test_logs_as_applications_write_them(tmp_path, text, is_utc, first_ns, resolution_ns, names):
+    log = of_text(tmp_path, text)
+    assert (log.utc, int(log.t_ns[0]), log.resolution_ns) == (is_utc, first_ns, resolution_ns)
+    assert [*log.values] == names
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "a,b\nc,d\n", "t,a\n1,x\n2,y\n", "t,a\n5,1\n4,1\n", "t,a\n-1,1\n", "\0" * 100, "t,a\n1e300,1\n"]
+)
+def test_what_is_no_log_is_refused(tmp_path, text):
+    with pytest.raises(LoadError):
+        of_text(tmp_path, text)
+
+
+def test_packed_log_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(gzip.compress(b"t,a\n1,1\n2,1\n"))
+    with pytest.raises(LoadError):
+        application_log.read(path)
+
+
+def test_too_many_rows_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(application_log, "MOST_ROWS", 5)
+    with pytest.raises(LoadError):
+        of_text(tmp_path, "t,a\n" + "".join(f"{n},1\n" for n in range(6)))
+
+
+def test_cells_without_a_number_are_unknown_and_the_rest_stays(tmp_path):
+    log = of_text(tmp_path, "t,a,b\n1,,1\n2,1e308,2\n3,nan,inf\n4,7,4\nt,a,b\n5\n6,8,6\n")
+    assert log.t_ns.tolist() == [n * S for n in (1, 2, 3, 4, 5, 6)]
+    np.testing.assert_equal(log.values["a"], [np.nan, np.nan, np.nan, 7, np.nan, 8])
+    np.testing.assert_equal(log.values["b"], [1, 2, np.nan, 4, np.nan, 6])
+
+
+def test_columns_are_limited_and_names_are_apart_and_short(tmp_path):
+    head = ",".join(["t", "a", "a", "x" * 500, *(f"c{n}" for n in range(20))])
+    row = ",".join(["1"] * 24)
+    log = of_text(tmp_path, f"{head}\n{row}\n")
+    assert [*log.values][:3] == ["a", "column 3", "x" * application_log.MOST_NAME]
+    assert len(log.values) == application_log.MOST_COLUMNS and log.notes
+
+
+def test_utc_is_placed_by_the_anchors_to_its_resolution(tmp_path):
+    log = of_text(tmp_path, f"t,a\n{UTC_S + 3},1\n{UTC_S + 4},1\n")
+    moved = {"kind": "clock.anchor", "t_ns": 5010 * S, "utc_ns": (UTC_S + 10) * S + 4_000_000}
+    at = application_log.placed(log, [ANCHOR, moved], "record", False)
+    assert at.clock == "utc" and abs(int(at.t_ns[0]) - 5003 * S) <= at.error_ns == S + 2_000_000
+
+
+def test_clock_that_was_set_places_nothing(tmp_path):
+    log = of_text(tmp_path, f"t,a\n{UTC_S + 3},1\n")
+    moved = {"kind": "clock.anchor", "t_ns": 5010 * S, "utc_ns": (UTC_S + 70) * S}
+    for events in ([ANCHOR, moved], []):
+        with pytest.raises(LoadError):
+            application_log.placed(log, events, "record", True)
+
+
+@pytest.mark.parametrize("began_s", [5000.0, 5000.2, 5001.4])
+def test_seconds_since_a_start_are_within_the_stated_error(tmp_path, began_s):
+    """The application begins anywhere after its command does and ends with or before it."""
+    log = of_text(tmp_path, "t,a\n0.5,1\n1.5,1\n")
+    at = application_log.placed(log, command(5000, 5003), "record", True)
+    truth_ns = np.array([began_s + 0.5, began_s + 1.5]) * S
+    assert at.clock == "command" and at.error_ns == round(0.75 * S) + S // 10
+    assert (np.abs(at.t_ns - truth_ns) <= at.error_ns).all()
+
+
+def test_seconds_of_another_run_are_refused():
+    log = Log(False, np.array([S, 9 * S]), {"a": np.ones(2)}, S, ())
+    for events, changed in ((command(5000, 5003), True), (command(5000, 5010), False), ([ANCHOR], True)):
+        with pytest.raises(LoadError):
+            application_log.placed(log, events, "record", changed)
+    with pytest.raises(LoadError):
+        application_log.placed(log, command(5000, 5010, "other"), "record", True)
+
+
+def test_rows_closer_than_a_second_are_its_mean():
+    t_s = np.array([0.2, 0.7, 1.0, 2.4, 2.5, 2.6])
+    seconds, means = application_log.by_second(t_s, np.array([1, 3, 5, 1, np.nan, 2.0]))
+    assert seconds.tolist() == [0, 1, 2] and means.tolist() == [2, 5, 1.5]
+    t_s, values = application_log.by_second(np.array([0.2, 1.4, 9.0]), np.array([1, 2, 3.0]))
+    assert t_s.tolist() == [0.2, 1.4, 9.0] and values.tolist() == [1, 2, 3]
+
+
+def test_torn_last_line_is_left(tmp_path):
+    path, target = tmp_path / "log.csv", tmp_path / "copy.csv"
+    path.write_text("t,a\n1,10\n2,11\n3,1")
+    assert application_log.copied(path, target) == len("t,a\n1,10\n2,11\n")
+    assert target.read_text().endswith("2,11\n")
+
+
+def test_what_is_no_file_is_not_copied(tmp_path, monkeypatch):
+    (tmp_path / "log.csv").write_text("t,a\n1,10\n")
+    monkeypatch.setattr(application_log, "MOST_BYTES", 5)
+    for path in (tmp_path, tmp_path / "none", "/dev/zero", tmp_path / "log.csv"):
+        with pytest.raises(OSError):
+            application_log.copied(path, tmp_path / "copy.csv")
+    assert not (tmp_path / "copy.csv").exists()
+
+
+def test_refused_before_anything_starts(tmp_path):
+    path = tmp_path / "log.csv"
+    application_log.check(path, True)  # the command makes it
+    for wrong in (path, tmp_path, tmp_path / "no" / "log.csv"):
+        with pytest.raises(UsageError):
+            application_log.check(wrong, wrong != path)
+    path.write_text("")
+    application_log.check(path, False)
+    path.write_text("nothing of it\nis a number\n")
+    with pytest.raises(UsageError):
+        application_log.check(path, True)
+    path.write_text("t,a\n1,10\n")
+    application_log.check(path, True)
+    with pytest.raises(UsageError):  # since when?
+        application_log.check(path, False)
