@@ -77,9 +77,25 @@ def test_pages_are_read_together_before_smartctl(tools):
     tools.nvme({"id-ctrl": identity(), "02": PAGE_02H, "c0": PAGE_C0H})
     tools.smartctl(answer_of_smartctl())
     document = collect.poll(NVME)
-    assert asked(tools) == ["id-ctrl", "02", "c0", "smartctl -x"]
+    assert asked(tools) == ["id-ctrl", "02", "c0", "c3", "smartctl -x"]
     assert document["log_02h"] == PAGE_02H.hex() and document["log_c0h"] == PAGE_C0H.hex() and document["gaps"] == []
-    assert [tool["exit_code"] for tool in document["tools"]] == [0, 0, 0, 0]
+    assert document["log_c3h"] is None and [tool["exit_code"] for tool in document["tools"]][:3] == [0, 0, 0]
+
+
+def test_latency_monitor_is_asked_of_ocps_drives_alone(tools):
+    uuids = bytearray(4096)
+    uuids[48:64] = bytes.fromhex("C194D55BE0944794A21D29998F56BE6F")
+    pages = {"02": PAGE_02H, "c0": PAGE_C0H, "c3": PAGE}
+    tools.nvme({"id-ctrl": identity(ctratt=1 << 9), "id-uuid": bytes(uuids), **pages})
+    tools.smartctl(answer_of_smartctl())
+    document = collect.poll(NVME)
+    assert document["log_c3h"] == PAGE.hex()
+    (tools.folder / "calls").unlink()
+    collect.poll(NVME, like=document)
+    assert asked(tools) == ["02", "c0 --uuid-index=1", "c3 --uuid-index=1", "smartctl -i -A -H"]
+    (tools.folder / "calls").unlink()
+    tools.nvme({"id-ctrl": identity(), "02": PAGE_02H, "c0": PAGE, "c3": PAGE})
+    assert "log_c3h" not in collect.poll(NVME) and "c3" not in asked(tools)
 
 
 @pytest.mark.parametrize(

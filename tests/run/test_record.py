@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -117,6 +118,24 @@ def test_smart_is_read_before_and_after(recorded):
     folder, _ = recorded(time_s=2, poll=lambda like: next(answers))
     assert [event["reason"] for event in of_kind(folder, "smart.end")] == ["before", "after"]
     assert [*ssdrig.open(folder).smart["host_written_bytes"]] == [1000 * 512_000, 3000 * 512_000]
+
+
+def test_latency_monitor_of_the_drive_is_read_around_the_recording(recorded, tmp_path, capsys):
+    head = {0: (1, 7), 6: (1, 1), 7: (1, 5), 8: (1, 15), 9: (1, 255), 494: (2, 1)}
+    head |= {496: (16, int.from_bytes(bytes.fromhex("927ac08cd0846c9c7043e6d4585ed485"), "little"))}
+    polls = iter([page(head | {40: (4, 5)}), *[page(head | {40: (4, 9)})] * 9])  # 43:40: writes from 10 ms
+
+    def poll(like):
+        now = time.monotonic_ns()
+        return document(1000, 1000) | {"t_start_ns": now, "t_end_ns": now + 1, "log_c3h": next(polls).hex()}
+
+    folder, _ = recorded(time_s=2, poll=poll)
+    assert cli.main(["report", str(folder), "--json", "--quiet"]) == 0
+    (stretch,) = json.loads(capsys.readouterr().out)["drive_latency"]
+    assert stretch["steps"] == ["record"] and stretch["thresholds_ms"] == [10, 30, 80, 1280]
+    assert stretch["counts"]["write"] == [4, 0, 0, 0] and stretch["most_ms"]["read"] == 10
+    assert cli.main(["report", str(folder), "-o", str(tmp_path / "page.html"), "--quiet"]) == 0
+    assert "Latency monitor of the drive" in (tmp_path / "page.html").read_text()
 
 
 def test_time_ends_it(recorded):

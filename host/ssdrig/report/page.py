@@ -17,7 +17,7 @@ from ssdrig.reading import gaps, trust, witness
 from ssdrig.reading.row import WHOLE, Row, Table, Verdict
 from ssdrig.reading.row_figures import FIRST_BURST, LAG, SCALED
 from ssdrig.reading.rundata import RunData
-from ssdrig.report import about, little, repeats, rows, shown_parts, words
+from ssdrig.report import about, drive_latency, little, repeats, rows, shown_parts, words
 from ssdrig.report import loads as of_loads
 from ssdrig.report.loads import Loads
 from ssdrig.runs import imported
@@ -98,6 +98,7 @@ def render(
             side.figures_section() if side else "",
             *[little.section(run.rows, name) for run, name in pairs],
             *[steps(run, name, bool(name)) for run, name in pairs],
+            *[drive_latency.section(run, name) for run, name in pairs],
             *map(about.host_section, runs, short),
             notes_section(runs, remarks, full),
             "</main>",

@@ -1,6 +1,6 @@
 """The table of a run as `report --json` gives it (schemas/json/report.schema.json)."""
 
-from ssdrig.reading import gaps, host_power, little, whole_run
+from ssdrig.reading import drive_latency, gaps, host_power, little, whole_run
 from ssdrig.reading.filling import recoveries
 from ssdrig.reading.row import FRAME, Row, Table
 from ssdrig.views import headline
@@ -48,5 +48,6 @@ def of_table(table: Table) -> dict:
         "cache_recovery": recoveries(table.plan.shows, table.rows),
         "life": [{"of": path} | life._asdict() for path, life in lives(table)],
         "host_power": [step.as_json() for step in host_power.of_steps(table.data.events)],
+        "drive_latency": [stretch.as_json() for stretch in drive_latency.of(table)],
         "notes": table.data.notes,
     }

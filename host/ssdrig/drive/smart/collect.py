@@ -9,7 +9,7 @@ from ssdrig.base import nvme_fdp
 from ssdrig.base.errors import DriveError, SsdrigError, ToolMissing
 from ssdrig.drive import nvme_cli, program
 from ssdrig.drive.inventory import Drive
-from ssdrig.drive.smart import makers, smart_answer, smartctl, units
+from ssdrig.drive.smart import latency_monitor, makers, nvme_pages, smart_answer, smartctl, units
 from ssdrig.drive.smart.smart_answer import LOG_KEY, answered
 
 TIMEOUT_S = 20.0
@@ -29,7 +29,8 @@ def poll(drive: Drive, like: dict | None = None, timeout_s: float = TIMEOUT_S) -
 
     Asked of NVMe drives, one directly after the other, because write amplification compares two of them, and before
     smartctl: log 02h, OCP's C0h, the maker's own pages, 09h if there are endurance groups, 20h to 23h if there is
-    Flexible Data Placement. Then `smartctl -x`. A page that a drive does not have counts as an error in its error log
+    Flexible Data Placement, C3h if C0h is OCP's. Then `smartctl -x`.
+    A page that a drive does not have counts as an error in its error log
     (error_log_entries rises). So log 00h, the list of pages, is read first if LPA announces it, and
     believed. `like`, an earlier document of this drive, makes it the cheap poll for a series: only the pages that it
     has, and `smartctl -i -A -H` (with ATA device statistics if it has them).
@@ -131,8 +132,10 @@ def _add_pages(document: dict, drive: Drive, like: dict | None, deadline: float)
             return
         pages = _choose(document, drive, identity, asked)
     for lid in pages:
+        if lid == latency_monitor.PAGE and not like and not nvme_pages.is_ocp(document.get(f"log_{OCP:02x}h")):
+            continue  # other makers have other pages there
         named = {"lsi": about["endurance_group"]} if lid in (GROUP, *FDP) else {}
-        if lid == OCP and about["ocp_uuid_index"]:
+        if lid in (OCP, latency_monitor.PAGE) and about["ocp_uuid_index"]:
             named = {"uuid_index": about["ocp_uuid_index"]}
         page = asked(f"log {lid:02X}h", nvme_cli.log_page, lid, SIZES.get(lid, nvme_cli.LOG_BYTES), **named)
         if page is not None:
@@ -163,6 +166,7 @@ def _choose(document: dict, drive: Drive, identity: bytes | None, asked) -> list
         about["endurance_group"] = namespace and nvme_cli.endurance_group(namespace) or 1
         pages += [GROUP] if has["endurance_groups"] else []
         pages += FDP if has["has_fdp"] else []
+    pages.append(latency_monitor.PAGE)
     if has["has_log_00h"]:
         listed = asked("log 00h", nvme_cli.log_page, 0x00, SUPPORTED_BYTES)
         if listed:

@@ -52,6 +52,7 @@ KEYS = (
     "fdp_host_written_bytes",
     "fdp_erased_bytes",  # of the media of that group
     "fdp_events",  # nvme_fdp.decode_23h; the last 63 of the host and of the controller
+    "latency_monitor",  # latency_monitor.decode, of OCP's log C3h
     "nand_written_tlc_bytes",  # without the SLC cache's share, if the drive reports both
     "host_program_pages",
     "nand_program_pages",  # NAND pages of unstated size: only the ratio of differences means something
@@ -101,6 +102,7 @@ NOT_FIGURES = {
     "nand_written_wrap_bytes",
     "pe_cycles_source",
     "fdp_events",
+    "latency_monitor",
     "hard_disk",
     "counter_units",
     "sources",

@@ -6,7 +6,7 @@ from typing import Any
 from ssdrig.base import nvme_fdp
 from ssdrig.base.errors import DriveError
 from ssdrig.base.words import size
-from ssdrig.drive.smart import makers, nvme_pages
+from ssdrig.drive.smart import latency_monitor, makers, nvme_pages
 from ssdrig.drive.smart.json_numbers import U64, U128, inside, refuse, text, whole
 
 HEALTH = (
@@ -81,6 +81,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     out, host = _health(document, smartctl, unknown)
     out["namespace"] = namespace_of(document, smartctl)
     out["fdp_events"] = _fdp_events(document, unknown)
+    out["latency_monitor"] = _page(document, "C3h", latency_monitor.decode, unknown) or None
     sources = [
         _from_c0h(document, unknown),
         _from_22h(document, unknown),

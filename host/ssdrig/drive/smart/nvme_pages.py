@@ -141,6 +141,11 @@ def decode_c0h(page: bytes) -> dict:
     return {name: None if size > 1 and out[name] == 256**size - 1 else out[name] for name, (_, size) in layout.items()}
 
 
+def is_ocp(page: str | None) -> bool:
+    """Whether log C0h, as hex, is OCP's, and the drive's other pages of these numbers are, too."""
+    return bool(page) and str(page).casefold().endswith(C0_GUID.hex())
+
+
 def decode_09h(page: bytes) -> dict:
     """NVMe endurance group log. Adds host_read_bytes, host_written_bytes, nand_written_bytes, all in steps of 1e9
     bytes; None for 0, which is "not reported"."""
