@@ -42,7 +42,7 @@ def test_load_is_between_the_readings_around_it():
     assert stretch.host["read"] == {"p999_us": 9000.0, "max_us": 41_000.0}
     assert stretch.host["write"] == stretch.host["trim"] == {"p999_us": None, "max_us": None}
     html = shown.section(run)
-    assert "30 to 80" in html and "below 10" in html and ">41.0<" in html
+    assert "<td>7</td>" in html and "30 to 80" in html and "below 10" in html and ">41.0<" in html
 
 
 def test_loads_between_the_same_readings_are_one_stretch_without_a_percentile():

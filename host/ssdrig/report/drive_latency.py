@@ -37,7 +37,7 @@ def _table(stretch: Stretch) -> str:
     heads = [(f"{bucket}: from {ms}", "ms") for bucket, ms in zip(BUCKETS, edges, strict=True)]
     lines = []
     for direction in DIRECTIONS:
-        counts = [Cell(count) for count in drive["counts"][direction]]
+        counts = [Cell(words=str(count)) for count in drive["counts"][direction]]
         host = stretch.host[direction]
         why = SEVERAL if len(stretch.steps) > 1 else NOT_APART
         p999, longest = (None if us is None else us / 1000 for us in (host["p999_us"], host["max_us"]))

@@ -5,6 +5,7 @@ from ssdrig.views import svg
 from ssdrig.views.context import Cell, Context, figure, number_table, panel
 
 HEADS = (("Rows", ""), ("Mean", ""), ("Least", ""), ("Most", ""))
+NO_NUMBER = "no row has a number"
 CLOCKS = {"utc": "UTC of this host", "command": "seconds since a start within the command's run"}
 
 
@@ -26,7 +27,7 @@ def _table(context: Context, number: int, row: Row) -> str:
     log = row.result["application_log"]
     whose = f": {context.names[number]}" if len(context.tables) > 1 else ""
     lines = [
-        (of["name"], [Cell(of[key], why="no row has a number") for key in ("rows", "mean", "min", "max")])
+        (of["name"], [Cell(words=str(of["rows"])), *(Cell(of[key], why=NO_NUMBER) for key in ("mean", "min", "max"))])
         for of in log["columns"]
     ]
     period = "" if log["period_s"] is None else f", a row each {figure(log['period_s'])} s"
