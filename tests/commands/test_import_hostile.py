@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ssdrig import cli
-from ssdrig.base import temporary
+from ssdrig.base import table_file, temporary
 from ssdrig.base.errors import JournalError, SsdrigError, UsageError
 from ssdrig.commands import import_run
 from ssdrig.load import foreign
@@ -299,8 +299,8 @@ def test_a_folder_that_takes_nothing_is_one_error(tmp_path):
 
 
 def test_memory_of_a_long_recording_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(recordings, "MOST_SAMPLES", 3000)
-    monkeypatch.setattr(recordings, "LINES_AT_ONCE", 1000)
+    monkeypatch.setattr(table_file, "MOST_SAMPLES", 3000)
+    monkeypatch.setattr(table_file, "LINES_AT_ONCE", 1000)
     csv_of(tmp_path / "p.csv", 4000)
     assert refused(tmp_path, tmp_path / "p.csv", "--voltage", "5")
 

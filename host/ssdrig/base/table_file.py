@@ -38,15 +38,16 @@ class Layout(NamedTuple):
 
 
 def read(
-    path: Path, layout_of: Callable[[Sequence[str]], tuple[int, Layout]], most: int = MOST_SAMPLES
+    path: Path, layout_of: Callable[[Sequence[str]], tuple[int, Layout]], most: int | None = None
 ) -> tuple[np.ndarray, dict[str, np.ndarray], Layout]:
     """The columns of a table: times (int64 ns), the values of each role in its unit, NaN without a number, and how they
     lie.
 
     layout_of: given the first lines, returns the number of the first line with values, and how they lie
-    most: lines that are read; a file with more is refused
+    most: lines that are read, MOST_SAMPLES by default; a file with more is refused
     Raises UsageError, OSError, EOFError, zlib.error."""
     parts, count = [], 0
+    most = MOST_SAMPLES if most is None else most
     with _open(path) as file:
         lines = _lines(file, path)
         head = list(itertools.islice(lines, HEAD_LINES))

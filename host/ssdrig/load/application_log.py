@@ -36,7 +36,7 @@ _OLDEST = {"s": 10**9, "ms": 10**12, "us": 10**15, "ns": 10**18}  # Unix times f
 
 class Log(NamedTuple):
     """`t_ns`: int64, UTC, or since the application's own start; rising. `values`: of each column, float64,
-    not-a-number where a row has none. `resolution_ns`: of the times. `notes`: what was left out."""
+    not-a-number where a row has none. `resolution_ns`: of the times. `notes`: omissions and assumptions."""
 
     utc: bool
     t_ns: np.ndarray
@@ -54,7 +54,7 @@ class Placed(NamedTuple):
 
 
 def check(path: Path, has_command: bool) -> None:
-    """Raises UsageError for a log that cannot be laid beside a recording. A command may still make the file."""
+    """Raises UsageError for a log that cannot go with a recording. A command may still make the file."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -90,7 +90,7 @@ def stamp(path: Path) -> tuple[int, int, int] | None:
 
 def copied(path: Path, target: Path) -> int:
     """Copy the whole lines of a log to `target`. Returns their bytes. Raises OSError, also for a log of more than
-    MOST_BYTES, and for what is not a file."""
+    MOST_BYTES, and for a pipe or a device."""
     with open(os.open(path, system.READ), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a file")

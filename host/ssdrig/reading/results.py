@@ -80,7 +80,7 @@ class Logged(NamedTuple):
 
 
 def logged(row: Row) -> Iterator[Logged]:
-    """The log laid beside a recording, at most a value a second of each column."""
+    """The log that goes with a recording, at most a value a second of each column."""
     data = row.data
     if data is None or data.t0_ns is None or not data.logged:
         return
