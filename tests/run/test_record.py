@@ -194,9 +194,9 @@ def test_log_of_the_application_is_laid_beside_the_recording(recorded, tmp_path,
     assert (folder / "recorded/record/application.csv").read_bytes() == log.read_bytes()[:-1]
     opened = ssdrig.open(folder)
     (row,) = table.load(folder, by_second=True).rows
-    found = row.result["application_log"]
-    assert (found["file"], found["clock"], found["rows"], found["notes"]) == ("bench.csv", clock, 3, [])
-    assert found["columns"][0] == {"name": "tps", "rows": 3, "mean": 200, "min": 100, "max": 300}
+    figures = row.result["application_log"]
+    assert (figures["file"], figures["clock"], figures["rows"], figures["notes"]) == ("bench.csv", clock, 3, [])
+    assert figures["columns"][0] == {"name": "tps", "rows": 3, "mean": 200, "min": 100, "max": 300}
     (begin,), (last,) = of_kind(folder, "command.start"), of_kind(folder, "command.end")
     name, t_s, values = row.data.logged[0]
     assert (name, values.tolist()) == ("tps", [100, 200, 300]) or len(values) == 2  # two in a second are its mean

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--log",
         metavar="FILE",
         type=Path,
-        help="lay the application's own log beside it: CSV, TSV or blanks, a time (UTC, or s since COMMAND's start) "
+        help="also take the application's own log: CSV, TSV or blanks, a time (UTC, or s since COMMAND's start) "
         "and numbers in each line; it may be written by COMMAND",
     )
     runs = "parent folder of the run folders, on another disk than DRIVE (default ./%(default)s)"

@@ -27,7 +27,7 @@ STATIC_END = 426  # the static buckets, their stamps, measured latencies and uni
 
 def decode(page: bytes) -> dict[str, Any]:
     """{"enabled", "timer", "timer_threshold" (of 5 min; 0: none), "thresholds_ms": of A to D, "counters": {direction:
-    of each bucket}, "static_counters": the same, "measured_ms": {direction: of each bucket, None where there is none},
+    of each bucket}, "static_counters": the same, "measured_ms": {direction: of each bucket, None where unknown},
     "stamps": {direction: of each bucket, raw}, "config", "static": these fields as hex, "version"}.
 
     Raises DriveError for a page of another length, or without the GUID."""
@@ -70,7 +70,7 @@ def between(first: Mapping, last: Mapping, elapsed_s: float) -> dict[str, Any]:
 
     elapsed_s: between them, drive time
     Returns {"thresholds_ms", "counts": {direction: of each bucket}, "least_ms": {direction: its longest took at least
-    this; None: nothing as long as A}, "most_ms": {direction: and less than this; None: no bound}, "why": None}, or the
+    this; None: all took less than A}, "most_ms": {direction: and less than this; None: no bound}, "why": None}, or the
     same keys with None and the reason in "why"."""
     why = _why_not(first, last, elapsed_s)
     if why:

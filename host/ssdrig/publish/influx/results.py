@@ -151,7 +151,7 @@ def _seconds(row: Row, utc: Utc) -> Iterator[Point]:
 
 
 def _logged(row: Row, utc: Utc, kinds_of: Mapping[str, str]) -> Iterator[Point]:
-    """The application's log laid beside a recording."""
+    """The log that an application kept during a recording."""
     for logged in results.logged(row):
         fields = {key: of for key, of in logged._asdict().items() if key != "t_ns"} | {"step": row.act.path}
         yield "application", _known(fields, kinds_of), utc.at(logged.t_ns)

@@ -154,7 +154,7 @@ def host(part: Part) -> Iterator[Row]:
 
 
 def application(whole: Table, of_run: Sequence[Part]) -> Iterator[Row]:
-    """The applications' logs laid beside the recordings of a run."""
+    """The logs that applications kept during the recordings of a run."""
     by_number = {part.number: part for part in of_run}
     for row in whole.rows:
         part = of_run[0] if row.part is None else by_number.get(row.part)
