@@ -1,5 +1,5 @@
-"""The view `application_log`: what an application logged by the second during a recording."""
+"""The view `application-log`: what an application logged by the second during a recording."""
 
 from ssdrig.plan.shows import View
 
-VIEWS = {"application_log": View(("of",), ("title",))}
+VIEWS = {"application-log": View(("of",), ("title",))}

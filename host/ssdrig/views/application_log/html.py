@@ -62,4 +62,4 @@ def _plot(context: Context, name: str, logged: list[tuple[int, Row]]) -> str:
     return panel(title, plot.text() + context.legend(), "", "wide")
 
 
-HTML = {"application_log": application_log}  # view -> how it is drawn
+HTML = {"application-log": application_log}  # view -> how it is drawn

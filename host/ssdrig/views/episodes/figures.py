@@ -228,7 +228,10 @@ class Asker(NamedTuple):
     cell_s: float
     smart: Readings | None
 
-    timed = Asked.of([])
+    @property
+    def timed(self) -> Asked:
+        """Times for which no error is needed."""
+        return Asked.of([])
 
     @property
     def edges_ns(self) -> np.ndarray:
