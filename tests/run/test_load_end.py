@@ -30,7 +30,7 @@ def test_the_end_of_a_load_is_read_where_none_was_timed(end, lasted_s, at_end):
     polls, seconds = [], SimpleNamespace(totals={"runtime_ms": 1000 * lasted_s})
     stage = SimpleNamespace(
         bench=SimpleNamespace(check=lambda: None, drive=DRIVE, fio_target="/dev/null"),
-        live=SimpleNamespace(poll_smart=polls.append),
+        live=SimpleNamespace(poll_smart=polls.append, cold_s=lambda: None),
         stop=SimpleNamespace(second_raises=contextlib.nullcontext),
         book=SimpleNamespace(event=lambda kind, **fields: None),
         fio=lambda *_: SimpleNamespace(bytes=4096, seconds=seconds),

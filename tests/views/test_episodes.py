@@ -82,6 +82,22 @@ def test_two_are_too_few(tmp_path):
     assert smart["laid"] == 2 and smart["energy_J"] is None and "3" in smart["why"] and len(smart["mean_W"]) > 20
 
 
+def test_readings_of_which_none_is_clear_of_others_give_a_reason(tmp_path):
+    """Each lasts 12 ms and begins 2 ms after the end of the one before."""
+    run = synthetic_run.write(tmp_path, [1000] * 30, smart_every_s=5, zoom_s=12, edges=False)
+    row = next(row for row in table.in_full(run).table.rows if row.act.path == "load")
+    times = [row.data.t0_ns + 10**9 + 14_000_000 * i for i in range(20)]
+    events = [
+        {"kind": kind, "n": n, "t_ns": t_ns + shift}
+        for n, t_ns in enumerate(times)
+        for kind, shift in (("smart.start", 0), ("smart.end", 12_000_000))
+    ]
+    smart = figures.readings(events, row.data.t0_ns, row.data.t0_ns + 30 * 10**9, 1)
+    assert (smart.seen, len(smart.begin_ns)) == (20, 0)
+    of = figures.Asker(row, np.empty(0, np.int64), 0.01, smart)._of_smart([None], 1.0, None)  # no power is asked for
+    assert of["count"] == 20 and of["energy_J"] is None and of["why"]
+
+
 def test_a_load_in_bursts_for_most_of_the_time_has_no_level(tmp_path):
     pulses = [(0.05 * i, 0.03, 1.0) for i in range(1200)]
     _, _, of = loaded(tmp_path, powered(1.0, pulses), smart_every_s=100)

@@ -99,7 +99,7 @@ def _curve(cut: Cut, watts: np.ndarray) -> dict:
     size = -(-watts.shape[1] // MOST_POINTS)
     skipped = cut.zero % size  # so that a step begins where the episodes begin
     wide = (watts.shape[1] - skipped) // size * size
-    steps = watts[:, skipped : skipped + wide].reshape(len(watts), -1, size).mean(axis=2)
+    steps = watts[:, skipped : skipped + wide].reshape(len(watts), wide // size, size).mean(axis=2)
     good = np.isfinite(steps)
     count = good.sum(axis=0)
     mean = np.where(good, steps, 0.0).sum(axis=0) / np.maximum(count, 1)
@@ -264,7 +264,14 @@ class Asker(NamedTuple):
             return none | {"why": f"time: the samples' times are known to {clock_us / 1e3:.3g} ms"}
         watts = np.array([rails.steps_J(powers, row) for row in edges]) / (of.cell_ns / SECOND_NS)
         n, zero = len(edges), of.zero
-        cut = Cut(watts.reshape(n, -1), np.full(n, zero - 1), np.full(n, zero + READING_CELLS), zero, cell_s, of.seen)
+        cut = Cut(
+            watts.reshape(n, edges.shape[1] - 1),
+            np.full(n, zero - 1),
+            np.full(n, zero + READING_CELLS),
+            zero,
+            cell_s,
+            of.seen,
+        )
         return figures_of(SMART, cut, percent)
 
     def _bursts(self, powers: list[Reduced]) -> Cut | str:
