@@ -131,7 +131,7 @@ def carry_out(acts, book: journal.Journal, drive: VirtualDrive, jobs: int, momen
     target = {"fio_target": "nbd+unix:///?socket=model", "remember": lambda offsets: None}
     bench: Any = SimpleNamespace(drive=DRIVE, check=lambda: None, purge=purge, **target)
     none = {name: lambda *words: None for name in ("begin", "act", "act_done")}
-    live: Any = SimpleNamespace(poll_smart=poll, left_s=lambda: (0.0, 0.0), **none)
+    live: Any = SimpleNamespace(poll_smart=poll, left_s=lambda: (0.0, 0.0), cold_s=lambda: None, **none)
     stop: Any = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext, asked=lambda: False)
     show: Any = SimpleNamespace(show=lambda words: None)
     teardown: Any = SimpleNamespace()

@@ -154,7 +154,11 @@ def test_energy_agrees_with_the_ledger(run, figures):
 
 def test_the_database_holds_what_the_journal_holds(run, database):
     counts = points.counts(run)
-    others = {name for name in line_protocol.read_schema() if name.startswith(("powerloss_", "retention_", "host_"))}
+    others = {
+        name
+        for name in line_protocol.read_schema()
+        if name.startswith(("powerloss_", "retention_", "host_", "application"))
+    }
     assert set(counts) == set(line_protocol.read_schema()) - others and min(counts.values()) > 0
     assert database.counts(list(counts), run) == counts
 
