@@ -17,6 +17,7 @@ import rooms
 from selfcheck.__main__ import registry
 from ssdrig.base.errors import SsdrigError, exit_codes
 from ssdrig.cli import COMMANDS
+from ssdrig.plan import grammar
 
 PAGES = {path.relative_to(ROOT): path.read_text() for path in [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))]}
 
@@ -146,6 +147,14 @@ def test_every_page_is_reached_from_the_readme():
                 ahead.append(((ROOT / page).parent / link).resolve().relative_to(ROOT.resolve()))
     fragments = {page for page in PAGES if page.parent.name == "changes"}  # a release joins them into CHANGELOG.md
     assert PAGES.keys() - fragments == seen - fragments
+
+
+def test_plan_of_its_page_is_a_plan():
+    page = (DOCS / "start/first-plan.md").read_text()
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    plan = grammar.of_variants(text, "mix.toml")[None]
+    assert (len(plan.steps), len(plan.variants), len(plan.shows)) == (3, 1, 1)
+    assert "a plan of 3 steps, 1 variant, 1 view" in page
 
 
 def test_a_decision_fits_on_a_screen():
