@@ -1,4 +1,4 @@
-"""Makes host/docs/use/example-review.html anew: `python host/docs/make_review.py`. On SIMULATED drives, in real time:
+"""Makes host/docs/use/example-review.html again: `python host/docs/make_review.py`. On SIMULATED drives, in real time:
 the consistency test of another drive for the library, then a review of level quick; a quarter of an hour."""
 
 import argparse
