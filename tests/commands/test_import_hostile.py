@@ -202,6 +202,24 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
     assert refused(tmp_path, path, "--voltage", "5")
 
 
+def test_marks_within_quotes_move_no_column(tmp_path):
+    """The voltage of a row was once what stood after the comma of its name."""
+    rows = "".join(f'{n / 10},"A, 7",3.3,2\n' for n in range(20))
+    (tmp_path / "p.csv").write_text(f'"time (s)","rail","voltage (V)","current (A)"\n{rows}')
+    (rail,) = recordings.read(tmp_path / "p.csv", {}, None).rails
+    assert set(rail.V) == {3.3} and rail.W == pytest.approx(6.6)
+    (tmp_path / "p.csv").write_text('time (s),voltage (V),current (mA)\n0,3.3,5\n1,3.3,"1,234"\n')
+    with pytest.raises(UsageError):
+        recordings.read(tmp_path / "p.csv", {}, None)
+
+
+def test_utf16_is_refused_in_words(tmp_path):
+    (tmp_path / "p.csv").write_bytes("time (s),voltage (V),current (A)\n0,3.3,5\n1,3.3,5\n".encode("utf-16"))
+    with pytest.raises(UsageError) as refusal:
+        recordings.read(tmp_path / "p.csv", {}, None)
+    assert refusal.value.seen == "UTF-16"
+
+
 def test_an_import_that_is_killed_leaves_no_run(tmp_path, monkeypatch):
     csv_of(tmp_path / "p.csv")
 

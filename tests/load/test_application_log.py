@@ -46,11 +46,137 @@ def test_logs_as_applications_write_them(tmp_path, text, is_utc, first_ns, resol
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n", "a,b\nc,d\n", "t,a\n1,x\n2,y\n", "t,a\n5,1\n4,1\n", "t,a\n-1,1\n", "\0" * 100, "t,a\n1e300,1\n"]
+    "text",
+    [
+        *("20261120122507,1\n", "\ufeff".join("t,a")),
+        "",
+        "\n",
+        "a,b\nc,d\n",
+        "t,a\n1,x\n2,y\n",
+        "t,a\n5,1\n4,1\n",
+        "t,a\n-1,1\n",
+        "\0" * 100,
+        "t,a\n1e300,1\n",
+    ],
 )
 def test_what_is_no_log_is_refused(tmp_path, text):
     with pytest.raises(LoadError):
         of_text(tmp_path, text)
+
+
+def test_utf16_is_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes("t,a\n1,2\n".encode("utf-16"))
+    with pytest.raises(LoadError):
+        application_log.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ('t,a,b\n1,"1,234",5\n2,"2,345",6\n', {"b": [5, 6]}),
+        ('t,s,b\n1,"x, 7",5\n2,"y, 8",6\n', {"b": [5, 6]}),
+        ('t,a,s\n1,10,"a;b"\n2,20,"c"\n', {"a": [10, 20]}),
+        ('t,s,b\n1,x,5\n2,"y, 8",6\n', {"b": [5, 6]}),
+        ("t;a\n1;100\n2;99,5\n3;101,5\n", {"a": [100, 99.5, 101.5]}),
+        ("t;a\n1;987,5\n2;1.234,5\n", {"a": [987.5, 1234.5]}),
+        ("t;a\n1;987,5\n2;1.234\n", {"a": [987.5, np.nan]}),
+        ("t\ta\tb\n1\t7\t1,234\n2\t8\t2,345\n", {"a": [7, 8]}),
+        ("t\ta\n1\t0,234\n2\t1,345\n", {"a": [0.234, 1.345]}),
+        ("t,a\n-1,1\n0,2\n", {"a": [2]}),
+        ("t,column 4,b,b\n1,1,10,100\n", {"column 4": [1], "b": [10], "column 5": [100]}),
+    ],
+)
+def test_no_figure_is_made_of_a_part_of_a_number_or_of_another_column(tmp_path, text, columns):
+    values = of_text(tmp_path, text).values
+    assert [*values] == [*columns]
+    for name, numbers in columns.items():
+        np.testing.assert_equal(values[name], numbers)
+
+
+def test_time_with_a_decimal_comma_leaves_the_numbers_their_point(tmp_path):
+    log = of_text(tmp_path, "t;a\n2026-11-20 12:00:00,125;5.5\n2026-11-20 12:00:01,125;6.5\n")
+    assert log.values["a"].tolist() == [5.5, 6.5] and log.resolution_ns == 10**6 and not log.zoned
+
+
+@pytest.mark.parametrize(
+    ("times", "resolution_s"),
+    [
+        (("2026-11-20T12:25Z", "2026-11-20T12:26Z"), 60),
+        (("2026-11-20T12:25:00Z", "2026-11-20T12:26:00Z"), 1),
+        (("2026-11-20T12+01:00", "2026-11-20T13+01:00"), 3600),
+        (("1", "2"), 1),
+    ],
+)
+def test_times_are_as_exact_as_they_are_written(tmp_path, times, resolution_s):
+    assert of_text(tmp_path, "t,a\n" + "".join(f"{time},1\n" for time in times)).resolution_ns == resolution_s * S
+    assert of_text(tmp_path, "elapsed_min,a\n1,1\n2,2\n").resolution_ns == 60 * S
+
+
+def test_columns_that_are_left_out_are_named(tmp_path):
+    late = "".join(f"{n},1,{n if n > 30 else ''},x\n" for n in range(60))
+    (note,) = of_text(tmp_path, f"t,a,p99,state\n{late}").notes
+    assert "p99" in note and "state" in note
+
+
+def event(**more):
+    return {"kind": application_log.EVENT, "step": "record", "t_ns": 5020 * S, "changed": True, "why": None} | more
+
+
+def laid(tmp_path, text, span_s, events):
+    (tmp_path / application_log.NAME).write_text(text)
+    return application_log.laid(tmp_path, events, "record", (span_s[0] * S, span_s[1] * S), 1)
+
+
+@pytest.mark.parametrize(("offset_s", "noted"), [(0, "UTC"), (3600, "UTC+1 h"), (-19_800, "UTC-5.5 h")])
+def test_times_without_a_zone_are_utc_or_the_local_time_of_the_host(tmp_path, offset_s, noted):
+    times = np.datetime_as_string(np.datetime64(UTC_S + offset_s, "s") + np.arange(3))
+    text = "t,a\n" + "".join(f"{time},1\n" for time in times)
+    figures, _, at = laid(tmp_path, text, (4999, 5019), [ANCHOR, event(utc_offsets_s=[offset_s])])
+    assert at.t_ns.tolist() == [5000 * S, 5001 * S, 5002 * S]
+    assert figures["notes"] == [f"its times state no zone and are taken as {noted}"]
+
+
+def test_times_without_a_zone_that_fit_twice_place_nothing(tmp_path):
+    """Of a recording of five hours; a log that reaches beyond its copy is of local time."""
+    times = np.datetime_as_string(np.datetime64(UTC_S, "s") + np.array([-9000, -5400]))
+    text = "t,a\n" + "".join(f"{time},1\n" for time in times)
+    events = [ANCHOR, event(t_ns=5000 * S, utc_offsets_s=[3600])]
+    with pytest.raises(LoadError):
+        laid(tmp_path, text, (5000 - 18_000, 5000), events)
+    times = np.datetime_as_string(np.datetime64(UTC_S, "s") + np.array([-5400, 1800]))
+    text = "t,a\n" + "".join(f"{time},1\n" for time in times)
+    _, _, at = laid(tmp_path, text, (5000 - 18_000, 5000), events)
+    assert at.t_ns.tolist() == [(5000 - 9000) * S, (5000 - 1800) * S]
+
+
+@pytest.mark.parametrize("stated", [None, 3, ["x", 10**12, True], {}])
+def test_forged_offsets_are_not_taken(tmp_path, stated):
+    text = "t,a\n" + "".join(f"{np.datetime64(UTC_S + n, 's')},1\n" for n in range(3))
+    figures, _, _ = laid(tmp_path, text, (4999, 5019), [ANCHOR, event(utc_offsets_s=stated)])
+    assert figures["rows"] == 3
+
+
+def test_seconds_of_an_earlier_run_in_the_log_are_not_of_this_one(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("t,a\n1,900\n")
+    before = application_log.before(path)
+    path.write_text("t,a\n1,900\n2,5\n3,6\n")
+    sizes = application_log.copied(path, tmp_path / "copy.csv", before)
+    assert sizes["older_bytes"] == len("t,a\n1,900\n")
+    with pytest.raises(LoadError):
+        laid(tmp_path, path.read_text(), (5000, 5010), [*command(5000, 5010), event(**sizes)])
+    path.write_text("t,a\n1,5\n2,6\n3,7\n")  # the command wrote it anew
+    sizes = application_log.copied(path, tmp_path / "copy.csv", before)
+    figures, _, _ = laid(tmp_path, path.read_text(), (5000, 5010), [*command(5000, 5010), event(**sizes)])
+    assert figures["rows"] == 3 and sizes["older_bytes"] == 0
+
+
+def test_cells_and_lines_that_are_left_out_are_counted(tmp_path):
+    text = f"t,a\n{UTC_S},1\n{UTC_S},\n{UTC_S + 1},x\n{UTC_S + 2},4\n"
+    figures, _, _ = laid(tmp_path, text, (4999, 5019), [ANCHOR, event(left_bytes=3)])
+    assert figures["notes"] == ["its last line has no end and is left out", "a: 2 of 4 rows have no number"]
+    assert figures["period_s"] == 1.0
 
 
 def test_packed_log_is_refused_before_it_is_unpacked(tmp_path):
@@ -126,7 +252,8 @@ def test_rows_closer_than_a_second_are_its_mean():
 def test_torn_last_line_is_left(tmp_path):
     path, target = tmp_path / "log.csv", tmp_path / "copy.csv"
     path.write_text("t,a\n1,10\n2,11\n3,1")
-    assert application_log.copied(path, target) == len("t,a\n1,10\n2,11\n")
+    sizes = application_log.copied(path, target, application_log.before(tmp_path / "none"))
+    assert sizes == {"bytes": len("t,a\n1,10\n2,11\n"), "left_bytes": 3, "older_bytes": 0}
     assert target.read_text().endswith("2,11\n")
 
 
@@ -135,7 +262,7 @@ def test_what_is_no_file_is_not_copied(tmp_path, monkeypatch):
     monkeypatch.setattr(application_log, "MOST_BYTES", 5)
     for path in (tmp_path, tmp_path / "none", "/dev/zero", tmp_path / "log.csv"):
         with pytest.raises(OSError):
-            application_log.copied(path, tmp_path / "copy.csv")
+            application_log.copied(path, tmp_path / "copy.csv", application_log.Before(None))
     assert not (tmp_path / "copy.csv").exists()
 
 

@@ -195,7 +195,8 @@ def test_log_of_the_application_is_laid_beside_the_recording(recorded, tmp_path,
     opened = ssdrig.open(folder)
     (row,) = table.load(folder, by_second=True).rows
     figures = row.result["application_log"]
-    assert (figures["file"], figures["clock"], figures["rows"], figures["notes"]) == ("bench.csv", clock, 3, [])
+    assert (figures["file"], figures["clock"], figures["rows"]) == ("bench.csv", clock, 3)
+    assert figures["notes"] == ["its last line has no end and is left out"]
     assert figures["columns"][0] == {"name": "tps", "rows": 3, "mean": 200, "min": 100, "max": 300}
     (begin,), (last,) = of_kind(folder, "command.start"), of_kind(folder, "command.end")
     name, t_s, values = row.data.logged[0]
@@ -253,7 +254,8 @@ def asked(*words):
     [[], ["--drive", "A", "--virtual", "sata-tlc"], ["--virtual", "sata-tlc", "--time", "0"], ["--virtual", "none"]]
     + [["--virtual", "sata-tlc", "--", "no-such-command-anywhere"], ["--virtual", "sata-tlc", "--", ""]]
     + [["--virtual", "sata-tlc", "--rig", "/dev/ttyACM0"], ["--virtual", "sata-tlc", "--log", "no-such-log"]]
-    + [["--virtual", "sata-tlc", "--log", "/", "--", "ls"]],
+    + [["--virtual", "sata-tlc", "--log", "/", "--", "ls"]]
+    + [["--virtual", "sata-tlc", "--log", "a", "--log", "b", "--", "ls"]],
 )
 def test_wrong_words_are_refused(words):
     with pytest.raises(UsageError):

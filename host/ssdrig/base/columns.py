@@ -30,9 +30,10 @@ _SPELLED = {
 _MOST_DIGITS = 40
 _MOST_UTC_NS = 1 << 62  # in 2116: what a run folder holds
 _NUMBER = re.compile(r"([+-]?)(\d{1,40})?(?:\.(\d{0,40}))?(?:[eE]([+-]?\d{1,2}))?", re.ASCII)
-_GROUPS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+", re.ASCII)
+_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+", re.ASCII)
 _COMMA_GROUPS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}", re.ASCII)
+_QUOTED = re.compile(r'"[^"]*"')
 _UNIT_AT_END = re.compile(r"^(.*?)[\s_]*[\[(]\s*([^\[\]()]{1,14}?)\s*[\])]\s*$|^(.*\S)[\s_/]+(\S{1,12})$")
 
 
@@ -60,8 +61,17 @@ def chosen(texts: Iterable[str], roles: Sequence[str]) -> dict[str, Column]:
 
 
 def delimiter(line: str) -> str:
-    """What separates the fields of this line: a tab, semicolon or comma; "" for blanks."""
-    return next((mark for mark in "\t;," if mark in line), "")
+    """What separates the fields of this line: a tab, semicolon or comma outside of quotes; "" for blanks."""
+    bare = _QUOTED.sub('""', line)
+    return next((mark for mark in "\t;," if mark in bare), "")
+
+
+def unquoted(line: str, mark: str) -> str:
+    """A line without its quotes. A mark within them becomes `?`: the fields keep their places, and no number is made
+    of two."""
+    if '"' not in line:
+        return line
+    return _QUOTED.sub(lambda quoted: quoted[0].replace(mark or '"', "?"), line).replace('"', "")
 
 
 def split(line: str, mark: str) -> list[str]:
@@ -73,6 +83,21 @@ def split(line: str, mark: str) -> list[str]:
     pattern = rf'(?:"[^"]*"|[^"{re.escape(mark)}])*'
     fields = re.findall(rf"({pattern})(?:{re.escape(mark)}|$)", line)
     return [field.strip().strip('"').strip() for field in (fields[:-1] if fields and not fields[-1] else fields)]
+
+
+def decimal(rows: Iterable[Sequence[str]], mark: str) -> str:
+    """The decimal mark of the numbers in these fields: a comma where tabs or semicolons separate them, one of them is
+    a number with it, and no other one has a decimal point. Commas between tabs may be marks of thousands: where all
+    fields allow that, the decimal mark is a point."""
+    if mark not in (";", "\t"):
+        return "."
+    fields = [field for row in rows for field in row]
+    with_comma = [field for field in fields if exact(field) is None and exact(field, ",") is not None]
+    if any("." in field and exact(field) is not None and not _GROUPS.fullmatch(field) for field in fields):
+        return "."
+    if mark == "\t" and all(_COMMA_GROUPS.fullmatch(field) and field[0] != "0" for field in with_comma):
+        return "."
+    return "," if with_comma else "."
 
 
 def named(heading: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """A table in a file that another program wrote, also .gz: times and numbers of its lines, by a layout that the caller
 makes of its first lines."""
 
+import codecs
 import gzip
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -75,8 +76,12 @@ def _lines(file: IO[bytes], path: Path) -> Iterator[str]:
 
 
 def _open(path: Path) -> IO[bytes]:
+    """The file, unpacked. Raises UsageError for UTF-16."""
     with open(path, "rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
+        begin = file.read(2)
+    if begin in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        raise UsageError(f"text in UTF-8 in {path}", "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8")
+    packed = begin == b"\x1f\x8b"
     return gzip.open(path) if packed else open(path, "rb")  # type: ignore[return-value]
 
 
@@ -90,9 +95,9 @@ def _part(layout: Layout, lines: list[str], first: int, path: Path) -> tuple[np.
     """Times and values of these lines."""
     utc = layout.places["t"][1] == "utc"
     numbers = {role: place for role, place in layout.places.items() if not (utc and role == "t")}
-    texts = [line.replace(",", ".") for line in lines] if layout.decimal == "," else lines
-    if '"' in lines[0]:
-        texts = [line.replace('"', "") for line in texts]
+    texts = [columns.unquoted(line, layout.mark) for line in lines]
+    if layout.decimal == ",":  # a point is then a mark of thousands, or of nothing that is known
+        texts = [text.replace(".", "?").replace(",", ".") for text in texts]
     fields = [place[0] for place in numbers.values()]
     try:
         table = np.loadtxt(texts, delimiter=layout.mark or None, usecols=fields, ndmin=2, comments=None)
@@ -100,7 +105,8 @@ def _part(layout: Layout, lines: list[str], first: int, path: Path) -> tuple[np.
         if not layout.tolerant:
             seen = f"{error} (counted from line {first})"[:200]
             raise UsageError(f"a number in each column of {path}", seen, DO) from error
-        table = np.array([_numbers(columns.split(text, layout.mark), fields) for text in texts], float)
+        rows = (columns.split(line, layout.mark) for line in lines)
+        table = np.array([_numbers(row, fields, layout.decimal) for row in rows], float)
     values = {}
     for column, (role, (_, factor)) in enumerate(numbers.items()):
         with np.errstate(over="ignore"):
@@ -110,7 +116,7 @@ def _part(layout: Layout, lines: list[str], first: int, path: Path) -> tuple[np.
         if layout.tolerant:
             timed = np.isfinite(at) & (np.abs(at) < 2**62)
             at, values = at[timed], {role: of[timed] for role, of in values.items()}
-        if not (np.isfinite(at).all() and np.abs(at).max() < 2**62):
+        if not (np.isfinite(at) & (np.abs(at) < 2**62)).all():
             raise UsageError(
                 f"times in {path}", "text that is not a number", "correct the lines, or --column t=NAME:UNIT"
             )
@@ -127,12 +133,7 @@ def _part(layout: Layout, lines: list[str], first: int, path: Path) -> tuple[np.
     return np.array(times, np.int64), values
 
 
-def _numbers(row: Sequence[str], fields: Sequence[int]) -> list[float]:
+def _numbers(row: Sequence[str], fields: Sequence[int], decimal: str) -> list[float]:
     """These fields of a row; not-a-number where one is missing, or is text."""
-    out = []
-    for field in fields:
-        try:
-            out.append(float(row[field]))
-        except (ValueError, IndexError):
-            out.append(np.nan)
-    return out
+    numbers = [columns.exact(row[field], decimal) if field < len(row) else None for field in fields]
+    return [np.nan if number is None else float(number) for number in numbers]

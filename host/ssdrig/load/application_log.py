@@ -4,11 +4,15 @@ on the run's axis.
 A log with UTC is placed by this host's clock, to the resolution of its times. A log that counts from its own start is
 placed by the command: its zero is not before the command's start, and its last row not after the command's end."""
 
+import contextlib
 import errno
 import itertools
 import math
 import os
+import re
 import stat
+import time
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +31,7 @@ MOST_BYTES = 64 << 20
 MOST_ROWS = 1_000_000
 MOST_COLUMNS = 8
 MOST_NAME = 60  # characters
+MOST_NOTE = 200  # characters
 MOST_VALUE = 1e30
 LOOK = 20  # rows in which a column has a number, or counts as text
 SECOND_NS = 1_000_000_000
@@ -36,13 +41,31 @@ _OLDEST = {"s": 10**9, "ms": 10**12, "us": 10**15, "ns": 10**18}  # Unix times f
 
 class Log(NamedTuple):
     """`t_ns`: int64, UTC, or since the application's own start; rising. `values`: of each column, float64,
-    not-a-number where a row has none. `resolution_ns`: of the times. `notes`: omissions and assumptions."""
+    not-a-number where a row has none. `resolution_ns`: of the times. `notes`: omissions and assumptions. `zoned`: times
+    of day state their zone."""
 
     utc: bool
     t_ns: np.ndarray
     values: Mapping[str, np.ndarray]
     resolution_ns: int
     notes: tuple[str, ...]
+    zoned: bool = True
+
+
+class Headings(NamedTuple):
+    """`names`: of the columns of numbers; `left`: of the others; `resolution_ns`: of the times, at least."""
+
+    names: list[str]
+    left: list[str]
+    resolution_ns: int
+
+
+class Before(NamedTuple):
+    """A log before the recording. `stamp`: see stamp(); `rows_bytes`, `crc`: of a file that has rows already."""
+
+    stamp: tuple[int, int, int] | None
+    rows_bytes: int = 0
+    crc: int = 0
 
 
 class Placed(NamedTuple):
@@ -88,8 +111,19 @@ def stamp(path: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def copied(path: Path, target: Path) -> int:
-    """Copy the whole lines of a log to `target`. Returns their bytes. Raises OSError, also for a log of more than
+def before(path: Path) -> Before:
+    """A log as it is before a recording."""
+    at = stamp(path)
+    with contextlib.suppress(LoadError, OSError):
+        read(path)
+        data = path.read_bytes()
+        return Before(at, len(data), zlib.crc32(data))
+    return Before(at)
+
+
+def copied(path: Path, target: Path, before: Before) -> dict:
+    """Copy the whole lines of a log to `target`. Returns their `bytes`; `left_bytes` after them, of a line without an
+    end; `older_bytes`: of the rows of `before` that are still its begin. Raises OSError, also for a log of more than
     MOST_BYTES, and for a pipe or a device."""
     with open(os.open(path, system.READ), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -97,9 +131,16 @@ def copied(path: Path, target: Path) -> int:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"more than {MOST_BYTES >> 20} MiB")
-    data = data[: data.rfind(b"\n") + 1]
-    files.write_atomically(target, data)
-    return len(data)
+    whole = data[: data.rfind(b"\n") + 1]
+    files.write_atomically(target, whole)
+    is_older = before.rows_bytes and zlib.crc32(data[: before.rows_bytes]) == before.crc
+    older_bytes = before.rows_bytes if is_older else 0
+    return {"bytes": len(whole), "left_bytes": len(data) - len(whole), "older_bytes": older_bytes}
+
+
+def utc_offsets_s(times_s: Sequence[float]) -> list[int]:
+    """By how much this host's local time was ahead of UTC at these Unix times, each once."""
+    return sorted({int(time.localtime(at_s).tm_gmtoff) for at_s in times_s})
 
 
 def read(path: Path) -> Log:
@@ -110,21 +151,21 @@ def read(path: Path) -> Log:
                 raise LoadError(f"a log of at most {MOST_BYTES >> 20} MiB", "more", "log less often")
             if file.read(2) == b"\x1f\x8b":
                 raise LoadError(f"text in {path.name}", "gzip", "unpack it")
-        names: list[str] = []
-        t_ns, values, layout = table_file.read(path, lambda head: _layout(head, names), MOST_ROWS)
+        headings: list[Headings] = []
+        t_ns, values, layout = table_file.read(path, lambda head: _layout(head, headings), MOST_ROWS)
     except OSError as error:
         raise LoadError(f"a log at {path}", error.strerror or str(error), "correct --log") from error
     except UsageError as error:
         raise LoadError(error.expected, error.seen, DO) from error
-    return _log(path, t_ns, values, layout, names)
+    return _log(path, t_ns, values, layout, headings[-1])
 
 
-def _log(path: Path, t_ns: np.ndarray, values: dict, layout: Layout, names: list[str]) -> Log:
+def _log(path: Path, t_ns: np.ndarray, values: dict, layout: Layout, headings: Headings) -> Log:
+    names = headings.names
     is_utc = layout.places["t"][1] == "utc" or bool(len(t_ns)) and int(t_ns[0]) >= UTC_FROM_NS
     notes = [f"only its first {MOST_COLUMNS} columns of numbers are taken"] if len(names) > MOST_COLUMNS else []
-    notes += (
-        ["its times state no zone and are taken as UTC"] if layout.places["t"][1] == "utc" and not layout.zoned else []
-    )
+    if headings.left:
+        notes.append(f"without a number in the first {LOOK} rows, left out: {', '.join(headings.left)}"[:MOST_NOTE])
     fits = (t_ns >= UTC_FROM_NS) & (t_ns < 1 << 62) if is_utc else (t_ns >= 0) & (t_ns < UTC_FROM_NS)
     if not fits.any():
         raise LoadError(f"rows with a time in {path.name}", "none", DO)
@@ -143,11 +184,12 @@ def _log(path: Path, t_ns: np.ndarray, values: dict, layout: Layout, names: list
             out[name] = column
     if not out:
         raise LoadError(f"columns of numbers in {path.name}", "none", DO)
-    return Log(is_utc, t_ns[order], out, _resolution_ns(t_ns), tuple(notes))
+    resolution_ns = max(_resolution_ns(t_ns), headings.resolution_ns)
+    return Log(is_utc, t_ns[order], out, resolution_ns, tuple(notes), layout.places["t"][1] != "utc" or layout.zoned)
 
 
-def _layout(head: Sequence[str], names: list[str]) -> tuple[int, Layout]:
-    """The first line of values, and how they lie. Puts the columns' names into `names`. Raises UsageError."""
+def _layout(head: Sequence[str], out: list[Headings]) -> tuple[int, Layout]:
+    """The first line of values, and how they lie. Puts the headings into `out`. Raises UsageError."""
     wanted = [(number, line) for number, line in enumerate(head) if line.strip()]
     rows = [(number, line) for number, line in wanted if not line.startswith("#")]
     for at, (number, line) in enumerate(rows):
@@ -156,15 +198,17 @@ def _layout(head: Sequence[str], names: list[str]) -> tuple[int, Layout]:
         before = [above for place, above in wanted if place < number][-1:]
         headings = columns.split(before[0].lstrip("# "), mark) if before else []
         headings = headings if len(headings) == len(fields[0]) else []
-        decimal = "," if mark in (";", "\t") and any("," in field for field in fields[0]) else "."
-        time = next((n for n, heading in enumerate(headings) if _is_time(heading)), 0)
-        factor = _factor(fields[0][time], headings[time] if headings else "", decimal) if fields[0] else None
-        numbers = [n for n in range(len(fields[0])) if n != time and _has_number(fields, n, decimal)]
+        decimal = columns.decimal(fields, mark)
+        timed = next((n for n, heading in enumerate(headings) if _is_time(heading)), 0)
+        factor = _factor(fields[0][timed], headings[timed] if headings else "", decimal) if fields[0] else None
+        numbers = [n for n in range(len(fields[0])) if n != timed and _has_number(fields, n, decimal)]
         if factor is None or not numbers:
             continue
-        names += _names(headings, numbers)
-        places = {"t": (time, factor)} | {str(role): (n, 1) for role, n in enumerate(numbers[:MOST_COLUMNS])}
-        zoned = factor == "utc" and columns.has_zone(fields[0][time])
+        others = [n for n in range(len(fields[0])) if n != timed and n not in numbers and (headings or fields[0])[n]]
+        least_ns = _least_ns(fields[0][timed], factor)
+        out.append(Headings(_names(headings, numbers), _names(headings, others), least_ns))
+        places = {"t": (timed, factor)} | {str(role): (n, 1) for role, n in enumerate(numbers[:MOST_COLUMNS])}
+        zoned = factor == "utc" and columns.has_zone(fields[0][timed])
         return number, Layout(mark, places, {}, factor == "utc", zoned, decimal, tolerant=True)
     raise UsageError("a time and numbers in each line", repr(head[0][:120]) if head else "an empty file", DO)
 
@@ -180,7 +224,7 @@ def _factor(text: str, heading: str, decimal: str) -> Any:
     if columns.utc_ns(text) is not None:
         return "utc"
     value = columns.exact(text, decimal)
-    if value is None or value < 0:
+    if value is None:
         return None
     unit = columns.named(heading)[1]
     if unit in NS:
@@ -188,6 +232,14 @@ def _factor(text: str, heading: str, decimal: str) -> Any:
     if value < _OLDEST["s"]:
         return NS["s"]
     return next((NS[unit] for unit, oldest in _OLDEST.items() if oldest <= value < 100 * oldest), None)
+
+
+def _least_ns(text: str, factor: Any) -> int:
+    """What a time leaves open by its form: minutes without seconds, hours without minutes."""
+    if factor == "utc":
+        parts = re.search(r"[T ]\d\d(:?\d\d)?(:?\d\d)?", text)
+        return 0 if parts is None or parts[2] else SECOND_NS * (60 if parts[1] else 3600)
+    return NS["min"] if factor == NS["min"] and text.isdigit() else 0
 
 
 def _has_number(rows: Sequence[Sequence[str]], field: int, decimal: str) -> bool:
@@ -199,7 +251,11 @@ def _names(headings: Sequence[str], numbers: Sequence[int]) -> list[str]:
     names: list[str] = []
     for n in numbers:
         name = printable(headings[n])[:MOST_NAME].strip() if headings else ""
-        names.append(name if name and name not in names else f"column {n + 1}")
+        if not name or name in names:
+            name = next(
+                free for m in itertools.count(n + 1) if (free := f"column {m}") not in names and free not in headings
+            )
+        names.append(name)
     return names
 
 
@@ -253,15 +309,27 @@ def laid(
     if event.get("why"):
         raise LoadError("a log", str(event["why"])[:200], "see where the application logs")
     log = read(folder / NAME)
+    if not log.utc and event.get("older_bytes"):
+        raise LoadError("seconds of this command alone", "a log that had rows before it", "begin a new log")
     at = placed(log, events, step, bool(event.get("changed")))
+    notes = [*log.notes]
+    if not log.zoned:
+        at, note = _in_zone(at, event, span_ns)
+        notes.append(note)
     within = (at.t_ns >= span_ns[0] - at.error_ns) & (at.t_ns <= span_ns[1] + at.error_ns)
     if not within.any():
         away_s = (int(at.t_ns[0]) - span_ns[0]) / 1e9
         raise LoadError("a log of the recording's time", f"one that begins {away_s:+.3g} s from it", "see its clock")
-    notes = [*log.notes, *([f"{int((~within).sum())} rows of another time are left out"] if not within.all() else [])]
+    if not within.all():
+        notes.append(f"{int((~within).sum())} rows of another time are left out")
+    if event.get("left_bytes"):
+        notes.append("its last line has no end and is left out")
     log = log._replace(t_ns=log.t_ns[within], values={name: of[within] for name, of in log.values.items()})
     at = at._replace(t_ns=at.t_ns[within])
-    period = np.diff(at.t_ns)
+    for name, of in log.values.items():
+        if unknown := int(np.isnan(of).sum()):
+            notes.append(f"{name}: {unknown} of {len(of)} rows have no number")
+    period = np.diff(np.unique(at.t_ns))
     figures = {
         "file": printable(str(event.get("file") or NAME))[:MOST_NAME],
         "clock": at.clock,
@@ -272,6 +340,30 @@ def laid(
         "notes": notes,
     }
     return figures, log, at
+
+
+def _in_zone(at: Placed, event: Mapping, span_ns: tuple[int, int]) -> tuple[Placed, str]:
+    """Times of day without a zone, as UTC or as the host's local time: the one that puts rows into the recording and
+    none after the copy. Also returns a note with that choice. Raises LoadError where both are possible."""
+    stated = event.get("utc_offsets_s")
+    offsets = [of for of in stated if type(of) is int and abs(of) < 86400] if isinstance(stated, list) else []
+    fitting = []
+    for offset_s in sorted({0, *offsets}, key=abs):
+        t_ns = at.t_ns - np.int64(offset_s * SECOND_NS)
+        of_it = (t_ns >= span_ns[0] - at.error_ns) & (t_ns <= span_ns[1] + at.error_ns)
+        if of_it.any() and t_ns[-1] <= event["t_ns"] + at.error_ns:
+            fitting.append((offset_s, at._replace(t_ns=t_ns)))
+    if len(fitting) > 1:
+        words = " and ".join(_zone(offset_s) for offset_s, _ in fitting)
+        raise LoadError(
+            "times with their zone", f"times without, which fit as {words}", "log UTC with a Z, or Unix time"
+        )
+    offset_s, placed_at = fitting[0] if fitting else (0, at)
+    return placed_at, f"its times state no zone and are taken as {_zone(offset_s)}"
+
+
+def _zone(offset_s: int) -> str:
+    return f"UTC{offset_s / 3600:+g} h" if offset_s else "UTC"
 
 
 def _figures(name: str, values: np.ndarray) -> dict[str, Any]:

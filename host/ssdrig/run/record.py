@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--log",
         metavar="FILE",
         type=Path,
+        action="append",
         help="also take the application's own log: CSV, TSV or blanks, a time (UTC, or s since COMMAND's start) "
         "and numbers in each line; it may be written by COMMAND",
     )
@@ -62,8 +63,8 @@ def check(args: argparse.Namespace) -> None:
     """Raises UsageError for options that this machine cannot record with."""
     run.check(_as_run(args))
     record.check(args.words)
-    if args.log:
-        application_log.check(args.log, bool(args.words))
+    if log := _log(args):
+        application_log.check(log, bool(args.words))
 
 
 def command(args: argparse.Namespace) -> int:
@@ -71,8 +72,8 @@ def command(args: argparse.Namespace) -> int:
     asked = _as_run(args)
     run.check_words(asked)
     record.check(args.words)
-    if args.log:
-        application_log.check(args.log, bool(args.words))
+    if log := _log(args):
+        application_log.check(log, bool(args.words))
     show = Progress(args.quiet)
     options.check(asked)
     return run.performed(asked, show, _on_real if asked.drive else run.on_virtual)[1]
@@ -95,8 +96,16 @@ def _as_run(args: argparse.Namespace) -> argparse.Namespace:
     asked = options.parse(words)
     for name in ("dry_run", "json", "jsonl", "quiet", "verbose", "words"):
         setattr(asked, name, getattr(args, name))
-    asked.application_log = args.log
+    asked.application_log = _log(args)
     return asked
+
+
+def _log(args: argparse.Namespace) -> Path | None:
+    """Raises UsageError for more than one."""
+    logs = args.log or [None]
+    if len(logs) > 1:
+        raise UsageError("one --log", f"{len(logs)}", "leave one out, or let COMMAND write one table")
+    return logs[0]
 
 
 def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:

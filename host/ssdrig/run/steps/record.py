@@ -99,7 +99,7 @@ def carry_out(act, stage, number: int) -> dict:
     time_s = act.keys["time"] or None
     stage.live.begin(Pace(act.path, None, time_s, every_s is not None, (), every_s))
     path = stage.book.path / "recorded" / act.folder(stage.round, number) / recorded.COUNTERS
-    log_before = application_log.stamp(stage.log) if stage.log else None
+    log_before, began_s = application_log.before(stage.log) if stage.log else None, time.time()
     recorder = Recorder(lambda: stage.bench.witness(witness.NOW), path)
     process, why, code = None, None, None
     try:
@@ -116,8 +116,8 @@ def carry_out(act, stage, number: int) -> dict:
             code = _ended(process)
             stage.book.event("command.end", step=act.path, exit_code=code, why="the run failed" if why is None else why)
         recorder.end()
-    if stage.log:
-        _lay_beside(stage, act.path, path.parent, log_before)
+    if log_before:
+        _lay_beside(stage, act.path, path.parent, log_before, began_s)
     counted = witness.between(recorder.first, recorder.last)
     stage.book.event("witness", step=act.path, label=act.label, **counted)
     if stage.words and why == "" and code:
@@ -127,16 +127,17 @@ def carry_out(act, stage, number: int) -> dict:
     return {"why": why or "the command ended", "bytes": 0}
 
 
-def _lay_beside(stage, step: str, folder: Path, before: tuple | None) -> None:
+def _lay_beside(stage, step: str, folder: Path, before: application_log.Before, began_s: float) -> None:
     """Copy the application's log into the run. One that cannot be had is an event, and the recording stays."""
-    why, size_bytes = None, 0
+    why, sizes = None, {"bytes": 0}
     try:
-        size_bytes = application_log.copied(stage.log, folder / application_log.NAME)
+        sizes = application_log.copied(stage.log, folder / application_log.NAME, before)
     except OSError as error:
         why = f"{stage.log.name}: {error.strerror or error}"
         stage.progress.warn(printable(f"record: no log, {why}"))
-    changed = application_log.stamp(stage.log) != before
-    facts = {"file": stage.log.name, "bytes": size_bytes, "changed": changed, "why": why}
+    changed = application_log.stamp(stage.log) != before.stamp
+    offsets = application_log.utc_offsets_s((began_s, time.time()))
+    facts = {"file": stage.log.name, **sizes, "changed": changed, "utc_offsets_s": offsets, "why": why}
     stage.book.event(application_log.EVENT, step=step, **facts)
 
 
