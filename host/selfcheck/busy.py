@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ PLANS = {  # as few rounds as the rule needs
 }
 PAIR = ([], ["--op", "50"])  # of one drive, as the demo's
 PAIR_S = 30
+AT_ONCE = 3  # pairs beside the loops, each of which makes the host busier for the others
 CLAIMED = ("iops_mean", "energy_uJ_per_io", "power_mean_W", "wa")
 LEAST_IO_S, IO_SHARE = 2.0, 0.05  # the drive counts its I/O every 50 ms
 
@@ -168,22 +170,22 @@ def busy_claims(pairs: int = 20) -> list[Figure]:
     runs = Path(tempfile.mkdtemp(prefix="ssdrig-busy-", dir="/var/tmp"))
     made, wrong, failed = 0, 0, 0
     try:
-        quiet = _pair(runs)
+        quiet = _pair(runs / "quiet")
         known = claims([{**figures, "trust": None} for figures in quiet])
-        with loops(LOOPS):
-            for n in in_turn(range(pairs), "busy-claims"):
+        with loops(LOOPS), ThreadPoolExecutor(AT_ONCE) as several:
+            loaded = [several.submit(_pair, runs / str(n)) for n in range(pairs)]
+            for n, pair in enumerate(in_turn(loaded, "busy-claims")):
                 try:
-                    loaded = _pair(runs)
+                    figures = pair.result()
                 except LoadError as error:
                     failed += 1
                     print(f"pair {n + 1}: {error}", file=sys.stderr)
                     continue
-                claimed, against = claims(loaded), contradictions(loaded, quiet)
+                claimed, against = claims(figures), contradictions(figures, quiet)
                 made, wrong = made + len(claimed), wrong + len(against)
                 words = f"{len(claimed)} claims, contradicted: {', '.join(against) or 'none'}"
-                print(f"pair {n + 1}: {words}", file=sys.stderr)
-                for folder in runs.iterdir():
-                    shutil.rmtree(folder, ignore_errors=True)
+                print(f"pair {n + 1}: {words}", file=sys.stderr, flush=True)
+                shutil.rmtree(runs / str(n), ignore_errors=True)
     finally:
         shutil.rmtree(runs, ignore_errors=True)
     could = (pairs - failed) * len(known)
