@@ -215,6 +215,18 @@ def test_another_drive_in_the_slot_under_any_name_is_a_stranger(tree, kind):
     assert "STRANGER" in refusal.value.seen and "sdb" in refusal.value.seen
 
 
+@pytest.mark.parametrize("text", ["(efault)", "(null)"])
+def test_drive_whose_controller_is_not_identified_yet_is_no_stranger(tree, text):
+    """What a Linux 6.1 guest showed of a drive that came back on a busy host."""
+    tree.nvme(0, serial="OURS0001")
+    own = slot.Slot(of(tree, "nvme0n1"), tree.root)
+    tree.remove("nvme0n1")
+    tree.nvme(1, serial=text, model=text)
+    [drive] = all_drives(tree.root)
+    assert (drive.serial, drive.model) == ("", "")
+    own.refuse_stranger()
+
+
 def test_drive_beside_the_slot_is_no_stranger(tree):
     tree.sata("sda", serial="OURS", port=1)
     own = slot.Slot(of(tree, "sda"), tree.root)

@@ -5,6 +5,9 @@ import re
 import stat
 
 FIRST_BYTES = 1 << 20
+# what the kernel prints for a string that it lacks (check_pointer_msg of lib/vsprintf.c): serial, model and firmware of
+# an NVMe controller whose Identify is still under way
+NO_STRING = ("(efault)", "(null)", "(einval)")
 LARGEST_FILE_BYTES = 64 << 20  # of mountinfo with 100 000 mounts, of maps with 65 530 mappings; sysfs files: 4096
 
 
@@ -49,7 +52,8 @@ def clean(text: str | bytes) -> str:
 
 
 def text(*parts: str) -> str:
-    return clean(raw(*parts))
+    words = clean(raw(*parts))
+    return "" if words in NO_STRING else words
 
 
 def number(*parts: str) -> int | None:
