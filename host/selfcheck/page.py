@@ -13,7 +13,6 @@ from selfcheck.report import TESTS
 from ssdrig.base.errors import ToolMissing
 
 COUNTS = (24, 12, 6, 2, 1)  # the first reads all runs, which are then kept
-FEW = 6  # of so many runs the first plot begins above the fold
 SCALE_PERCENT = 1.0
 BARRIERS, MISFITS, BELOW, ANSWERS, ERRORS = (
     "serious barriers by axe-core",
@@ -70,9 +69,8 @@ class _Look:
         for paper in (False, True):
             for width in (*cross.WIDTHS, cross.SHEET_PX) if paper else cross.WIDTHS:
                 cross.placed(chromium, width, paper)
-                if width == cross.WIDTHS[0] and not paper and count <= FEW:
-                    self._add(BELOW, cross.folded(chromium), count, width)
                 if not paper:
+                    self._add(BELOW, cross.folded(chromium), count, width)
                     self._add(ANSWERS, chromium.js(cross.BELOW_FIRST_SCREEN), count, width)
                 for dark in (False, True):
                     cross.medium(chromium, dark, paper)

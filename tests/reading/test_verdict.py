@@ -74,7 +74,7 @@ def test_a_field_of_runs_is_led_and_the_reviewed_one_has_a_place():
         and "3.8 × the slowest (c," in first
         and "a is number 2" in first
     )
-    assert second == "Lowest write amplification a (2.000)."
+    assert second == "Lowest write amplification: a (2.000)."
     assert "number" not in sentences(*field, review=1)[0]
 
 

@@ -5,7 +5,7 @@ from test_report_seen import VENDOR, sized
 
 SHEET_PX = 703  # A4 but for the page's margins
 WIDTHS = (1400, 1024, 390)
-FOLD_PX = 900  # of a window of that height; of few runs the first plot begins above it
+FOLD_PX = 900  # height of the window, in which the first plot begins
 # texts of the head, the table, the legend and the controls that stick out of their box or of the page
 CUT = """[...document.querySelectorAll('h1, .verdict p, .cap h3, .row .name, .row .value, .row .percent, .why,'
   + '#legend li, .readout th, .readout td, label, th, figcaption')]
@@ -27,7 +27,7 @@ OFF_SHEET = """[...document.querySelectorAll('body *')].filter((e) => e.getBound
   && e.getBoundingClientRect().width > 1 && e.checkVisibility())
   .map((e) => e.tagName + '.' + (e.className.baseVal ?? e.className) + ' ' + e.textContent.slice(0, 40))"""
 PLOT = "document.querySelector('[data-panel=whole] .u-over').getBoundingClientRect().top"
-# report.js lets a window rest before it draws the plots anew
+# report.js lets a window rest before it draws the plots again
 DRAWN = """[...document.querySelectorAll('.panel')].every((panel) =>
   Math.abs(panel.clientWidth - panel.querySelector('.uplot').clientWidth) < 2)"""
 CLICK = "document.querySelector('.card[data-key=iops_mean] button.row[data-run=\"0\"]').click()"

@@ -50,8 +50,8 @@ def test_a_page_of_any_number_of_runs_at_any_size(chromium, runs, count):
         placed(chromium, width, paper)
         if not paper and count <= 2:
             counts["first screen", width] = chromium.js(BELOW_FIRST_SCREEN)
-        if width == 1400 and count <= 2:
-            counts["fold"] = folded(chromium)
+        if not paper:
+            counts["fold", width] = folded(chromium)
         for dark in ((False, True), (True, False))[i % 2]:  # each change draws all plots again
             medium(chromium, dark, paper)
             counts[width, dark] = wrong(chromium, width, paper)
@@ -72,3 +72,29 @@ def test_a_bar_that_is_off_its_scale_is_found():
     of = lambda *pixels: [["iops_mean", i, 100.0 * (i + 1), px] for i, px in enumerate(pixels)]
     assert off_scale_percent(of(50.0, 100.0, 150.03)) < 0.1
     assert off_scale_percent(of(52.0, 100.0, 150.0)) > 3 and off_scale_percent(of(50.0, 160.0, 150.0)) == 100
+
+
+SEEN_ROWS = """[...document.querySelectorAll('[data-view="0"] .card[data-key={}] button.row')]
+  .filter((row) => row.checkVisibility()).map((row) => +row.dataset.run).sort((a, b) => a - b)"""
+
+
+@pytest.mark.parametrize(("width", "key", "shown"), [(1400, "iops_mean", 6), (390, "iops_mean", 4), (390, "wa", 3)])
+def test_best_runs_and_the_reviewed_one_are_shown_until_all_are_asked_for(chromium, runs, width, key, shown):
+    """Run 0 is reviewed: the slowest, with the lowest write amplification. Run 11 is the fastest."""
+    sized(chromium, width)
+    chromium.open(page_of(runs), ready=READY)
+    rows = chromium.js(SEEN_ROWS.format(key))
+    assert len(rows) == shown and 0 in rows and (11 in rows) == (key == "iops_mean")
+    chromium.js("document.querySelector('.all-runs').click()")
+    assert chromium.js(SEEN_ROWS.format(key)) == list(range(12))
+    assert chromium.js("document.activeElement.className") == "sort"
+    assert chromium.js("document.querySelector('.all-runs')") is None
+    chromium.send("Emulation.clearDeviceMetricsOverride")
+
+
+def test_a_table_of_six_runs_shows_them_all(chromium, runs):
+    sized(chromium, 1400)
+    chromium.open(page_of(runs[:6]), ready=READY)
+    assert chromium.js(SEEN_ROWS.format("iops_mean")) == list(range(6))
+    assert not chromium.js("document.querySelector('.all-runs').checkVisibility()")
+    chromium.send("Emulation.clearDeviceMetricsOverride")

@@ -2,6 +2,7 @@
 // The cards: how far each bar is from the one that was clicked, in percent, the best of those that are comparable, and
 // their order.
 const Cards = (() => {
+  const MOST_ROWS = 5, MOST_IN_CARD = 3; // as in cards.py
   const all = (selector, root) => [...root.querySelectorAll(selector)];
 
   // `ref`: number of the run that is 100 %, or null. Of a row: apart(row) whether it is not comparable with the reviewed
@@ -56,9 +57,15 @@ const Cards = (() => {
     const order = by ? place(by) : new Map();
     for (const card of cards) {
       const own = place(card);
-      for (const row of all("button.row", card)) row.style.setProperty("--own", own.get(row.dataset.run));
+      for (const row of all("button.row", card)) {
+        row.style.setProperty("--own", own.get(row.dataset.run));
+        row.classList.toggle("below-own", own.get(row.dataset.run) >= MOST_IN_CARD);
+      }
     }
-    for (const row of all(".row", table)) row.style.setProperty("--all", order.get(row.dataset.run));
+    for (const row of all(".row", table)) {
+      row.style.setProperty("--all", order.get(row.dataset.run));
+      row.classList.toggle("below", order.get(row.dataset.run) >= MOST_ROWS);
+    }
     for (const card of cards) card.querySelector(".sort")?.setAttribute("aria-pressed", String(card === by));
   }
 

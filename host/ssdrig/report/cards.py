@@ -14,6 +14,7 @@ from ssdrig.views.terms import BY_KEY, error_of, number
 DIRECTIONS = {"more": "more is better", "less": "less is better", "": "neither is better"}
 
 
+MOST_ROWS, MOST_IN_CARD = 5, 3  # runs shown in the table, and in a card without a table, before the rest are folded
 LEAST_WHISKER = 0.003  # of the scale; a shorter one cannot be seen
 
 # The first figure of a tuple that each run with any of them has: few seconds have no P0.1.
@@ -97,9 +98,13 @@ def doubt(key: str, figure: Mapping) -> float | None:
 def ranking(views: list[View], names: list, looks: list[dict], apart: list[str | None], review: int) -> str:
     """The cards of each window. `apart`: why a run is not comparable with the reviewed one."""
     labels = "".join(f'<span data-view="{i}">: {escape(view.label)}</span>' for i, view in enumerate(views))
-    out = [f'<section id="cards" aria-labelledby="bars-h"><h2 id="bars-h">Key figures{labels}</h2>']
+    few = " few" * (len(names) <= MOST_ROWS + 1)  # the table has room for all
+    folded = f' class="folded{few}"' * (len(names) > MOST_IN_CARD)
+    out = [f'<section id="cards" aria-labelledby="bars-h"{folded}><h2 id="bars-h">Key figures{labels}</h2>']
     out.append('<p class="soft hint"><span class="screen">Click a bar to compare with it, a heading to sort. </span>')
-    out.append("★: best of the comparable runs, and all within its uncertainty. Hatched: not comparable.</p>")
+    out.append("★: the best, and all within its uncertainty. Hatched: not comparable.</p>")
+    if folded:
+        out.append(f'<button type="button" class="all-runs">Show all {len(names)} runs</button>')
     for index, view in enumerate(views):
         made = {}
         for key in keys(view.figures):
@@ -119,11 +124,12 @@ def _runs(names: list, looks: list[dict], apart: list, review: int, order: Mappi
     """The first column of the table: what each row is, and why one is not comparable."""
     out = ['<div class="card names"><div class="cap"><h3>Run</h3></div>']
     for i, (_, _, label, short) in enumerate(names):
-        kind = "row" + (" top" if i == review else "") + (" apart" if apart[i] else "")
+        place = order.get(i, i)
+        kind = "row" + " top" * (i == review) + " apart" * bool(apart[i]) + " below" * (place >= MOST_ROWS)
         colour = "--review" if i == review else looks[i]["colour"]
         why = f"Not comparable: {apart[i]}" if apart[i] else ""
         out.append(
-            f'<div class="{kind}" data-run="{i}" style="--bar:var({colour});--all:{order.get(i, i)}"'
+            f'<div class="{kind}" data-run="{i}" style="--bar:var({colour});--all:{place}"'
             f' title="{escape(label)}"><span class="name"><i class="key" data-run="{i}" aria-hidden="true">'
             f'{looks[i]["glyph"]}</i>{escape(short)}</span><small class="why">{escape(why)}</small></div>'
         )
@@ -180,6 +186,8 @@ def card(
         )
         data += f' data-red="{escape(bar.red)}"' if bar.red else ""
         kind = "row" + " top" * bar.top + " apart" * bool(bar.apart) + " best" * (bar.run in leads)
+        if order is not None:
+            kind += " below" * (order[bar.run] >= MOST_ROWS) + " below-own" * (own[bar.run] >= MOST_IN_CARD)
         why = f": not comparable, {bar.apart}" if bar.apart else ""
         sr = f'<span class="sr"> {unit} </span>' if unit and bar.value is not None else ""
         error = f'<small class="error">{bar.error}</small>' if bar.error else ""

@@ -16,7 +16,7 @@ from ssdrig.report.words import labels
 from ssdrig.views import svg, trust_strip
 from ssdrig.views.terms import TERMS, number
 
-MOST_STRIPS = 2  # of runs, one below the other before the verdict
+MOST_STRIPS = 1  # of runs, before the verdict
 MOST_NAMED = 60  # characters of drives' names in the title
 SCRIPTS = (
     "vendor/uPlot.iife.min.js",

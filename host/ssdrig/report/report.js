@@ -304,6 +304,11 @@ function report() {
   document.getElementById("reset").addEventListener("click", () => zoom(null));
   document.getElementById("cards").addEventListener("click", (event) => {
     const row = event.target.closest(".row"), by = event.target.closest(".sort");
+    if (event.target.matches(".all-runs")) {
+      event.currentTarget.classList.remove("folded");
+      event.target.remove();
+      $$(".sort", event.currentTarget).find((el) => el.offsetParent)?.focus();
+    }
     if (by) {
       state.sort = by.dataset.key;
       toHash();

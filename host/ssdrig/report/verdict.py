@@ -158,11 +158,11 @@ def _field(when: str, ranked: Sequence[Run], reviewed: Run) -> list[str]:
         if key:
             order = sorted(ranked, key=functools.partial(_figure, key))
             if _differ(key, order[0], order[1], len(order)):
-                lead.append(f"{what} {order[0].name} ({_value(order[0].figures, key)})")
+                lead.append(f"{what}: {order[0].name} ({_value(order[0].figures, key)})")
             elif _differ(key, order[0], order[-1], len(order)):
                 equal = [run for run in order if not _differ(key, order[0], run, len(order))]
-                lead.append(f"{what} {len(equal)} runs alike ({_value(order[0].figures, key)})")
-    return [first + ".", *([f"Lowest {_list(lead)}."] if lead else [])]
+                lead.append(f"{what}: {len(equal)} runs alike ({_value(order[0].figures, key)})")
+    return [first + ".", *([f"Lowest {'; lowest '.join(lead)}."] if lead else [])]
 
 
 def _known_errors(runs: Sequence[Run]) -> bool:
