@@ -23,8 +23,8 @@ def test_the_screen(tmp_path, capsys, monkeypatch):
     assert "warranty time   ████················   20 %  to 2030-01-01, 4.0 years left" in out
     flat = " ".join(out.split())
     assert (
-        "At this workload (60.9 TB/month; 21 polls over 20 days) the rated TBW is reached in 5.7 months, before the"
-        " warranty's years end in 4.0 years." in flat
+        "Life left at this workload: 5.7 months, until the rated TBW, before the warranty's years end in 4.0 years."
+        " Workload: 60.9 TB/month; 21 polls over 20 days." in flat
     )
     assert "not known: - NAND bytes written" in flat and "Without power at most 20 days since the first reading" in flat
     document = json.loads(run(capsys, *words, "--json")[1])
@@ -67,7 +67,7 @@ def test_the_screen_says_what_is_over(read):
     text = " ".join(wear_screen.screen(got, 80, False).split())
     assert (
         "HEALTH FAILING" in text
-        and "the rated TBW has been reached" in text
+        and "The rated TBW has been reached" in text
         and "No retention bound: 130 % of the rated endurance is used" in text
     )
     assert got["retention"]["state"] == "void"

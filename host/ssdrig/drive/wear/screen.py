@@ -35,7 +35,7 @@ RETENTION_COUNTERS = {
     **ERROR_COUNTERS,
     "temperature_max_C": "highest °C",
     "warning_temp_min": "minutes above the warning temperature",
-    "critical_temp_min": "minutes above the critical one",
+    "critical_temp_min": "minutes above the critical temperature",
 }
 
 
@@ -48,9 +48,11 @@ def screen(report: dict, width: int | None = None, colour: bool | None = None, e
     lines = _head(report, width, paint)
     bars = _bars(report, width, paint)
     lines += ["", *bars] if bars else []
-    body, retention = [*_facts(report)], report["retention"]
+    body, retention = [], report["retention"]
     if not report["hard_disk"]:
         body += projection_sentences(report)
+    body += _facts(report)
+    if not report["hard_disk"]:
         if retention["hours"] is not None or retention["state"] == "void":
             body.append(retention["words"])
             if explain:
@@ -115,20 +117,21 @@ def _reached(p: dict, wa: dict) -> list[str]:
     known = f", WA {figure(wa['value'], wa['error'], 2)}" if wa["value"] is not None and same_time else ""
     out = []
     worn = [a for a in p["ahead"] if a["limit"] != "warranty_time"]
-    text = f"At this workload ({rate_words(rate)}{known}; {rate.source}) "
     if not worn:
         out.append(f"At {rate_words(rate)} ({rate.source}) no endurance limit can be projected.")
     else:
         first = worn[0]
-        when = "has been reached" if first["days"] == 0 else f"is reached in {_span(first, rate.calendar)}"
-        text += f"{LIMITS[first['limit']]} {when}"
+        limit = LIMITS[first["limit"]]
+        text = f"Life left at this workload: {_span(first, rate.calendar)}, until {limit}"
+        if first["days"] == 0:
+            text = f"{limit[0].upper()}{limit[1:]} has been reached"
         years = next((a for a in p["ahead"] if a["limit"] == "warranty_time"), None)
         if years is not None and first["days"] > 0:
             order = "before" if first["days"] < years["days"] else "after"
             text += f", {order} the warranty's years end" + (
                 f" in {in_words.period(years['days'])}" if years["days"] > 0 else "ed"
             )
-        out.append(text + ".")
+        out.append(f"{text}. Workload: {rate_words(rate)}{known}; {rate.source}.")
         for a in worn[1:]:
             when = "reached" if a["days"] == 0 else f"in {_span(a, rate.calendar)}"
             name = LIMITS[a["limit"]]
@@ -277,7 +280,7 @@ def _facts(report: dict) -> list[str]:
         out.append(f"Mean P/E cycles {mean:g}{more} ({report['pe_cycles_source']}).")
     counts = [f"{words} {report[key]}" for key, words in RETENTION_COUNTERS.items() if report[key] is not None]
     if counts and not report["hard_disk"]:
-        out.append(f"Relevant to data retention: {', '.join(counts)}.")
+        out.append(f"Counters that matter to data retention: {', '.join(counts)}.")
     unpowered_hours = report["retention"]["unpowered_hours_at_most"]
     if unpowered_hours is not None:
         out.append(
