@@ -73,7 +73,7 @@ def test_rates_are_those_that_no_failing_cut_leaves_open():
     assert {kind: rate["n"] for kind, rate in of.items()} == {"flush": 60, "rest": 6000}
     assert of["flush"]["rate"] == pytest.approx(1 - 0.05 ** (1 / 60))
     assert (
-        "1 of 20 FLUSHes" in cuts_sentences.exposed({"exposed": of}) and cuts_sentences.exposed({"exposed": {}}) == ""
+        "1 in 20 FLUSHes" in cuts_sentences.exposed({"exposed": of}) and cuts_sentences.exposed({"exposed": {}}) == ""
     )
 
 

@@ -148,7 +148,7 @@ def test_a_part_with_an_unknown_figure_is_left_out_with_the_reason(run):
     ((name, why), again) = parts[1].lacking
     assert not parts[0].lacking and parts[1].text == "" and (name, why) == again and why
     assert filled.claimed(parts) == parts[0].text
-    assert filled.left_out(parts) == [f"not claimed: {name} ({why})"] and name.endswith(" of fill")
+    assert filled.left_out(parts) == [f"not claimed: {name} ({why})"] and name.endswith(" during fill")
     assert filled.as_json(run)[1] == {"text": name, "why": why}
 
 
@@ -162,7 +162,7 @@ def test_what_is_not_claimed_has_a_name_in_every_plan(run):
         assert all(part.text or part.lacking for part in parts) and "–" not in words, (plan.name, words)
         for part in parts:
             for name, why in part.lacking:
-                assert re.fullmatch(r"\w.* of [a-z0-9/-]+( \S+=\S+)*|[A-Z].*", name) and why, (plan.name, name, why)
+                assert re.fullmatch(r"\w.* during [a-z0-9/-]+( \S+=\S+)*|[A-Z].*", name) and why, (plan.name, name, why)
 
 
 def test_nothing_is_claimed_where_the_strip_is_red(tmp_path):
@@ -175,7 +175,7 @@ def test_nothing_is_claimed_where_the_strip_is_red(tmp_path):
 
 def test_of_several_runs_the_better_is_named_only_beyond_the_errors(run):
     same = filled.compared([run, run], ["a", "b"])
-    assert same.startswith("a and b do not differ beyond their errors in cache size of fill (")
+    assert same.startswith("a and b do not differ beyond their errors in cache size during fill (")
     one, other = (filled.Fact(Uncertain(value, 10.0), "IOPS", better="more") for value in (1000.0, 2000.0))
     assert filled._verdict("mean IOPS of load", [one, other], ["a", "b"]) == (
         "b is better than a: higher mean IOPS of load (2\u202f000 ± 10 IOPS against 1\u202f000 ± 10 IOPS)"

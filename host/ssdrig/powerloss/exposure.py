@@ -13,11 +13,11 @@ if TYPE_CHECKING:  # it is compiled, and a report wants the rest of this module
 
 # kind -> what a fault of it does
 KINDS = {
-    "flush": "FLUSHes keeps none of the data that it alone covers",
+    "flush": "FLUSHes does nothing for the data that only it covers",
     "fua": "writes with FUA is lost",
     "acked": "acknowledged writes is lost",
     "open": "writes under way at the cut spoils a block",
-    "rest": "blocks at rest is lost",
+    "rest": "blocks that were not being written is lost",
     "dips": "dips of the supply without a reset damages a block",
 }
 

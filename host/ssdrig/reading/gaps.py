@@ -88,4 +88,4 @@ def words(rows: "Sequence[Row]") -> list[str]:
     if not parts:
         return []
     why = "while fio starts, the drive may do background work that would otherwise slow the load"
-    return [f"Gaps between loads may raise the IOPS of writes, at most by: {'; '.join(parts)}: {why}"]
+    return [f"Gaps between loads may raise write IOPS, by at most: {'; '.join(parts)}; {why}"]

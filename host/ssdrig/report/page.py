@@ -90,7 +90,7 @@ def render(
             side.shown()
             if side
             else headline.section(tables, [name.removeprefix("SIMULATED ") for name in short])
-            + steady_words(tables, names)
+            + not_steady(tables, names)
             + tested(tables, names),
             results(tables, names, review) if tables else "",
             *map(shown_parts.section, folders or [run.path for run in tables], short),
@@ -183,14 +183,17 @@ def head(tables: Sequence[Table]) -> str:
 
 
 def tested(tables: Sequence[Table], names: Sequence[str]) -> str:
-    """What the plan does, and the set-up of each run."""
+    """What the plan does, the runs, and, folded, their parameters and set-up."""
     plan = tables[0].plan
     out = ['<section class="tested" aria-label="Test">']
     if any(table.plan.scaled for table in tables):
         out.append(f'<p class="warn">{trust_strip.SCALED}</p>')
-    out.append(f'<p>{escape(plan.about)} <span class="soft">{escape(plan.source)}</span></p><ul class="runs">')
+    out.append(f'<p>{escape(plan.about)}</p><ul class="runs">')
     out += [_run(run, name) for run, name in zip(tables, names, strict=True)]
-    return "".join(out) + "</ul></section>"
+    out.append('</ul><details class="set-up"><summary>Parameters and set-up</summary>')
+    out.append(f'<p class="soft">{escape(plan.source)}</p>' if plan.source else "")
+    out += [_set_up(run, name if len(tables) > 1 else "") for run, name in zip(tables, names, strict=True)]
+    return "".join(out) + "</details></section>"
 
 
 def _worded(value) -> str:
@@ -199,47 +202,54 @@ def _worded(value) -> str:
 
 
 def _run(table: Table, name: str) -> str:
-    data, header = table.data, table.data.header
-    drive, host = header["drive"], header.get("host") or {}
+    """A run in a line: the drive, how the run ended, its date, its plan, what its figures assume."""
+    data, drive = table.data, table.data.header["drive"]
     sign, words = about.STATES.get(data.state, ("?", data.state))
-    params = ", ".join(f"{key} = {_worded(value)}" for key, value in table.plan.params.items())
+    variant = f", variant {table.plan.variant}" if table.plan.variant else ""
     facts = [
         about.started(data),
-        f"plan {table.plan.name}"
-        + (f", variant {table.plan.variant}" if table.plan.variant else "")
-        + ", SCALED" * table.plan.scaled,
-        params,
-        *dict.fromkeys(f"purged by {method}" for method in table.purges),
-        (f"serial {drive['serial']}" if drive.get("serial") else "serial not known")
-        + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
+        f"plan {table.plan.name}{variant}{', SCALED' * table.plan.scaled}",
         f"raw NAND assumed: {size(drive['raw_nand_bytes'])}" if drive.get("raw_nand_assumed") else "",
-        f"SIMULATED preset {drive['preset']}" if drive.get("preset") else "",
         f"time-dilated: 1 s of drive time took {data.k} s, all figures are in drive time" if data.k != 1 else "",
-        f"{host['fio']}" + (f", kernel {host['kernel']}" if host.get("kernel") else "") if host.get("fio") else "",
-        f"power: {about.rig(data)}" if imported.of(header) else "",
     ]
     out = [f'<li><b>{escape(name)}</b> <span class="state {escape(data.state)}"><b aria-hidden="true">{sign}</b>']
     out.append(f" {escape(words)}</span> <span class='soft'>{' · '.join(escape(f) for f in facts if f)}")
-    out.append(f" · <code>{escape(str(header['run']))}</code></span>")
+    out.append(f" · <code>{escape(str(data.header['run']))}</code></span>")
     if data.state != "complete" or data.why:
         out.append(about.unfinished(data.state, data.why))
     return "".join(out) + "</li>"
 
 
-def steady_words(tables: Sequence[Table], names: Sequence[str]) -> str:
-    """The rule's verdict on each run: one line if it held, a line each if it did not. Then the possible effect of the
-    gaps before its loads."""
+def _set_up(table: Table, name: str) -> str:
+    """The steady states that were reached, the effect of gaps, the drive and the host, the parameters of a run."""
+    data, header = table.data, table.data.header
+    drive, host = header["drive"], header.get("host") or {}
+    reached = [_rule_terms(one) for one in table.verdicts if one.verdict["passed"]]
+    lines = [f"Steady state reached by {'; '.join(reached)}."] if reached else []
+    lines += [f"{line}." for line in gaps.words(table.rows)]
+    facts = [
+        *dict.fromkeys(f"purged by {method}" for method in table.purges),
+        (f"serial {drive['serial']}" if drive.get("serial") else "serial not known")
+        + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
+        f"SIMULATED preset {drive['preset']}" if drive.get("preset") else "",
+        f"{host['fio']}" + (f", kernel {host['kernel']}" if host.get("kernel") else "") if host.get("fio") else "",
+        f"power: {about.rig(data)}" if imported.of(header) else "",
+    ]
+    lines.append(" · ".join(fact for fact in facts if fact))
+    lines += [f"{key} = {_worded(value)}" for key, value in table.plan.params.items()]
+    heading = f"<h3>{escape(name)}</h3>" if name else ""
+    return f"{heading}<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines if line)}</ul>"
+
+
+def not_steady(tables: Sequence[Table], names: Sequence[str]) -> str:
+    """A line for each steady state that a run did not reach, or of which that is not known."""
     out = []
     for table, name in zip(tables, names, strict=True):
         whose = f"{name}: " if len(tables) > 1 else ""
-        held = [_rule_terms(one) for one in table.verdicts if one.verdict["passed"]]
-        if held:
-            out.append(f'<p class="soft">{escape(whose)}Steady state reached by {escape("; ".join(held))}.</p>')
         for one in table.verdicts:
             if not one.verdict["passed"]:
                 reason = f"{whose}{_rule_terms(one)}"
                 out.append(f'<p class="warn"><b>{rule.heading([one.verdict])}</b> by {escape(reason)}.</p>')
-        out += [f'<p class="soft">{escape(whose + line)}.</p>' for line in gaps.words(table.rows)]
     return "".join(out)
 
 

@@ -99,7 +99,7 @@ def _of_view(run: Table, figure: Figure, show: Mapping) -> Filled:
     folder = shows.folders()[name].__name__
     fact: Fact = importlib.import_module(f"{folder}.facts").FACTS[name](run, show, figure.path)[figure.value]
     rows = [row for path in fact.paths or (figure.path,) for row in run.of(path)]
-    named = f"{shows.views()[name].facts[figure.value]} of {figure.path}"
+    named = f"{shows.views()[name].facts[figure.value]} during {figure.path}"
     return _filled(named, fact, trust.why_not(table.strip(rows), fact.rests))
 
 
@@ -110,14 +110,14 @@ def _at(run: Table, figure: Figure, where: Mapping) -> Filled:
     named = " ".join([figure.path, *(f"{name}={value}" for name, value in where.items())])
     fact = Fact(known, unit, "", term.better if term else "")
     doubt = doubt_at(run, figure.path, dict(where), figure.value, figure.window or None)
-    return _filled(f"{label(figure.value)} of {named}", fact, doubt)
+    return _filled(f"{label(figure.value)} during {named}", fact, doubt)
 
 
 def _picked(run: Table, figure: Figure) -> Filled:
     """The highest or the lowest of the points; known only if each point that ran is."""
     fixed = dict(figure.where)
     where = "".join(f" {key}={value}" for key, value in fixed.items())
-    name = f"{figure.pick} {in_a_sentence(label(figure.value))} of {figure.path}{where}"
+    name = f"{figure.pick} {in_a_sentence(label(figure.value))} during {figure.path}{where}"
     of_points: dict[str, Row] = {row.act.label: row for row in rows_at(run, figure.path, dict(figure.where))}
     if not of_points:
         return _at(run, figure, dict(figure.where))._replace(name=name)
@@ -165,7 +165,8 @@ def left_out(parts: Iterable[Part]) -> list[str]:
 
 def claimed(parts: Iterable[Part]) -> str:
     """The parts that are claimed, as one line; "" without any."""
-    return "; ".join(part.text for part in parts if not part.lacking)
+    text = "; ".join(part.text for part in parts if not part.lacking)
+    return text[:1].upper() + text[1:]
 
 
 def lines(run: Table, width: int, name: str = "") -> list[str]:

@@ -46,7 +46,9 @@ def _panels(run_table: Table, row: Row, title: str, name: str) -> Iterator[str]:
         for lines in (cuts_sentences.results(event), cuts_sentences.method(event))
     )
     bad = event["failing_cuts"] or event["failing_others"]
-    first = f'<p class="{"warn" if bad else "verdict"}"><b>{escape(cuts_sentences.verdict(event))}</b></p>'
+    # the page begins with the plan's headline, which gives the verdict and the chance
+    sentence = cuts_sentences.damage(event) if run_table.plan.headline else cuts_sentences.verdict(event)
+    first = f'<p class="{"warn" if bad else "verdict"}"><b>{escape(sentence)}</b></p>' if sentence else ""
     how = f"<details><summary>How it was tested</summary>{method}</details>"
     yield panel(title + name, first + results + how, "", "wide")
     yield panel(f"Verdicts by aim and shape{name}", _matrix(event), _MATRIX, "wide")

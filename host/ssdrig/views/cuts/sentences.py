@@ -39,6 +39,14 @@ def verdict(event: Mapping) -> str:
     return f"{out} {also}" if also else out
 
 
+def damage(event: Mapping) -> str:
+    """The cuts and the sessions after which damage was found; "" without damage."""
+    out = [f"Damage was found after cut {_dated(event)}."] if event["failing_cuts"] else []
+    if event["failing_others"]:
+        out.append(f"A promise was broken in session {numbers(event['failing_others'])}, which is not a judged cut.")
+    return " ".join(out)
+
+
 def _dated(event: Mapping) -> str:
     """ "3, 17 (done by one of the cuts 4 to 17) and 5 more"."""
     shown = []
@@ -67,18 +75,19 @@ def covered(event: Mapping) -> str:
 def exposed(event: Mapping) -> str:
     """Which faults the campaign would have found."""
     faults = [
-        f"1 of {math.floor(1 / of['rate'])} {exposure.KINDS[kind]} ({number(of['n'], 0)} at stake)"
+        f"1 in {number(math.floor(1 / of['rate']), 0)} {exposure.KINDS[kind]} ({number(of['n'], 0)} tested)"
         for kind, of in event["exposed"].items()
         if of["rate"] <= 0.5
     ]
-    return f"Found with 95 %, had the drive had it: a fault by which more than {'; '.join(faults)}." if faults else ""
+    bounds = "; or ".join(faults)
+    return f"With 95 % probability these cuts catch a drive in which more than {bounds}." if faults else ""
 
 
 def not_exposed(event: Mapping) -> str:
     """Which faults the campaign could not have found, by how it was set up; "" where that is not known."""
     begun = event["begun"] or {}
     lacks = [words for key, (enough, words) in exposure.NEEDS.items() if key in begun and (begun[key] or 0) < enough]
-    return f"Not put at stake: {'; '.join(lacks)}." if lacks else ""
+    return f"Not tested: {'; '.join(lacks)}." if lacks else ""
 
 
 def strata(event: Mapping) -> str:
@@ -134,13 +143,14 @@ def method(event: Mapping) -> list[str]:
 
 
 def results(event: Mapping) -> list[str]:
-    """Coverage, findings and the end of the campaign."""
-    out = [covered(event), exposed(event), not_exposed(event), *ended(event)]
+    """Findings, the end of the campaign, coverage."""
+    out = []
     for name, groups in event["classes"].items():
         of = sorted({n for those in groups.values() for n in those})
         out.append(
             f"{cuts.standing_of(name)} {name} after {count(len(of), 'cut')} ({numbers(of)}): {cuts.words_of(name)}"
         )
+    out += [*ended(event), covered(event), exposed(event), not_exposed(event)]
     out += [above.words(row) for row in event.get("filesystems") or []]
     return [line for line in out if line]
 
