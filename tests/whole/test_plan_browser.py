@@ -174,7 +174,7 @@ QUESTIONS = {
     ),
     "cache": (
         lambda runs: headlined(cache.made(runs), "slc-cache", ("{empty.", "{fill."), ("{full.", "{again.")),
-        "SLC cache",
+        "slc cache",
     ),
     "loss": (lambda runs: headlined(table.load(synthetic_cuts.write(runs, 20)), "powerloss"), "broke a promise"),
     "idle": (single.woken, "once it is quiet"),
@@ -199,7 +199,7 @@ def test_a_page_begins_with_the_answer_and_nothing_is_cut_off(phone, tmp_path, q
         phone.open(file)
         wrong[width, "misfits"] = cross.misfits(phone, width, paper) + phone.js(cross.CUT_IN_PLOTS)
         if not paper:
-            assert answer in phone.js("document.querySelector('.headline').textContent")
+            assert answer in phone.js("document.querySelector('.headline').textContent").lower()
             wrong[width, "below the first screen"] = phone.js(cross.BELOW_FIRST_SCREEN)
             wrong[width, "shift"] = max(0.0, phone.js(cross.SHIFT) - cross.MOST_SHIFT)
         if (width, count) in ((1400, 1), (pts.WIDTH, 2)):

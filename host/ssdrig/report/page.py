@@ -242,7 +242,7 @@ def _set_up(table: Table, name: str) -> str:
 
 
 def not_steady(tables: Sequence[Table], names: Sequence[str]) -> str:
-    """A line for each steady state that a run did not reach, or of which that is not known."""
+    """A line for each steady state that was not reached or is not known."""
     out = []
     for table, name in zip(tables, names, strict=True):
         whose = f"{name}: " if len(tables) > 1 else ""
