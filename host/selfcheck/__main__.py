@@ -20,12 +20,12 @@ from ssdrig.base.words import do_you_mean
 WIDE = (240, 24)  # when it goes to a file there is no line to wrap
 EXAMPLES = (("selfcheck", "what there is"), ("selfcheck energy wa", "two of them"))
 COUNTS = {
-    "seeds": "of powerloss-recall and powerloss-injector: campaigns with each fault",
-    "cuts": "of powerloss-aim, powerloss-long and powerloss-injector, for a shorter one",
-    "kills": "of powerloss-kill, for a shorter one",
-    "plans": "of busy and plans, for a shorter one: the first N",
-    "pairs": "of busy-claims and powerloss-ready: pairs of runs",
-    "rows": "of plans: rows measured before, which are not measured again; new ones are appended",
+    "seeds": "powerloss-recall, powerloss-injector: number of campaigns with each fault",
+    "cuts": "powerloss-aim, powerloss-long, powerloss-injector: number of cuts, for a shorter check",
+    "kills": "powerloss-kill: number of kills, for a shorter check",
+    "plans": "busy, plans: check only the first N plans",
+    "pairs": "busy-claims, powerloss-ready: number of pairs of runs",
+    "rows": "plans: rows measured before, which are not measured again; new rows are appended",
 }
 FILES = {"rows"}  # of COUNTS: those that are a file
 

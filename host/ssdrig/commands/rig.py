@@ -42,14 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     sub = add("flash", _flash, "put the firmware on a board that runs MicroPython, verify it, start it")
     sub.add_argument(
-        "--replace", action="store_true", help="also if the board has another program's main.py, which is lost"
+        "--replace", action="store_true", help="replace another program's main.py on the board"
     )
     sub.add_argument("--json", action="store_true", help="print the board's reply as one JSON object")
     sub = add("setup", _setup, "set the board's build: rails, shunts, pins; stored on the board")
     sub.add_argument("--build", metavar="NAME|FILE", help=f"one of {', '.join(builds.names())}, or a file like one")
     sub.add_argument("--fast", metavar="RAIL", type=int, help="that rail has the fast current channel")
     sub.add_argument(
-        "--gate-supply", metavar="GPIO[:V]", help="that input of the ADC sees the gates' supply (default 24 V)"
+        "--gate-supply", metavar="GPIO[:V]", help="ADC input that is wired to the gates' supply (default 24 V)"
     )
     sub.add_argument("--json", action="store_true", help="print the board's reply as one JSON object")
     sub = add("info", _info, "show the board, its rails, rates, noise, clock error, losses and calibration")

@@ -102,9 +102,9 @@ def _aims(sub) -> None:
     )
     aim.add_argument("--edge", choices=("rising", "falling"), help="at an edge of the input --gpio")
     sub.add_argument(
-        "--above", dest="above_mA", type=number("mA"), metavar="CURRENT", help="of --consecutive, e.g. 300mA"
+        "--above", dest="above_mA", type=number("mA"), metavar="CURRENT", help="threshold of --consecutive, e.g. 300mA"
     )
-    sub.add_argument("--below", dest="below_mA", type=number("mA"), metavar="CURRENT", help="of --consecutive")
+    sub.add_argument("--below", dest="below_mA", type=number("mA"), metavar="CURRENT", help="threshold of --consecutive")
     sub.add_argument(
         "--then", dest="then_us", type=whole("us"), **two, help="after --consecutive a random delay, 1us to 5s"
     )
@@ -113,7 +113,7 @@ def _aims(sub) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="of --random and --then (default 1): the same seed gives the same time",
+        help="random seed of --random and --then (default 1): the same seed gives the same time",
     )
     sub.add_argument(
         "--gpio", type=int, default=20, metavar="N", help="input for --edge (default 20: TRIGGER; 21: ACTIVITY)"

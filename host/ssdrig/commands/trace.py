@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="block size; 4096 for a drive with blocks of 4 KiB (default %(default)s)",
     )
-    turn.add_argument("--ios", type=int, metavar="N", help="take the first N only")
+    turn.add_argument("--ios", type=int, metavar="N", help="take only the first N")
     turn.add_argument("--no-trims", action="store_true", help="leave trims out")
     turn.add_argument("--no-flushes", action="store_true", help="leave flushes out")
     turn.add_argument("--no-zeroes", action="store_true", help="leave Write Zeroes out")
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "e.g. t=Time:ms,offset=3:sectors,size=4:B,op=Type",
     )
     turn.add_argument("--depth", type=int, metavar="N", help="queue depth of the source, where its file lacks it")
-    words = "record what a disk of this machine is asked for; nothing is written to it (root)"
+    words = "record the I/O of a disk of this machine; nothing is written to it (as root)"
     record = actions.add_parser("record", help=words, description=words)
     record.add_argument("drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path")
     record.add_argument("file", metavar="FILE", type=Path, help="the trace file to write")

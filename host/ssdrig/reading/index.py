@@ -307,7 +307,7 @@ YES = {"yes": 1, "no": 0}
 HELP = (
     "words, all of which must hold: drive:990 plan:pts op:25|default state:complete tag:review title:WORD run:WORD"
     " since:2026-11 until:2026-11-30 simulated:yes|no; a bare word is searched everywhere; -WORD excludes"
-    " (behind other words in one pair of quotes, or behind --)"
+    " (after other words in one pair of quotes, or after --)"
 )
 
 

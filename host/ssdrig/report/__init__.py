@@ -47,7 +47,7 @@ def add_arguments(parser) -> None:
         "--against",
         nargs="+",
         metavar="RUN",
-        help="of a review: earlier runs, reviews and library files to compare it with (default: all complete runs next"
+        help="for a review: earlier runs, reviews and library files to compare it with (default: all complete runs next"
         " to its folder, and the drives imported there)",
     )
     parser.add_argument(

@@ -95,7 +95,7 @@ class _Consent(argparse.Action):
         namespace.consents = (*namespace.consents, values)
 
 
-SYNC = "make a mark of bursts at both ends, by which `import --sync` lays another instrument's recording on the run"
+SYNC = "write a pattern of bursts at both ends, by which `import --sync` aligns another instrument's recording"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -144,7 +144,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--duration",
         type=whole_seconds,
         metavar="TIME",
-        help="of consistency: random write for this long, drive time, e.g. 2000 (seconds) or 2h (default: until the"
+        help="consistency: length of the random write in drive time, e.g. 2000 (seconds) or 2h (default: until the"
         f" steady-state rule holds, on a virtual drive {VIRTUAL_DURATION_S} s)",
     )
     add("--steady-from", dest="zoom", type=whole_seconds, metavar="TIME", help=STEADY_FROM)

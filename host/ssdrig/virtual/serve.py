@@ -69,12 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--die-with-parent", action="store_true", help="end when the process that started this one ends")
     add("--tell-progress", action="store_true", help=argparse.SUPPRESS)  # lines before the one that reports it ready
     add("--list-presets", action="store_true", help="list the presets and end (--json: all their constants)")
-    add("--json", action="store_true", help="of --list-presets: print one JSON object on stdout")
+    add("--json", action="store_true", help="with --list-presets: print one JSON object on stdout")
     actions = parser.add_subparsers(dest="action", metavar="COMMAND")
     words = "print the truth of a drive as JSON"
     ledger = actions.add_parser("ledger", help=words, description=words)
     where = ledger.add_mutually_exclusive_group(required=True)
-    where.add_argument("--socket", dest="ledger_socket", metavar="PATH", help="of a drive that is being served")
+    where.add_argument("--socket", dest="ledger_socket", metavar="PATH", help="socket of a drive that is being served")
     where.add_argument("--truth", dest="ledger_truth", metavar="DIR", help="its truth folder, also after its end")
     words = "age a drive offline, much faster than through NBD, and keep its state"
     age = actions.add_parser("precondition", help=words, description=words)

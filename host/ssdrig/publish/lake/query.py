@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             option, type=_date, metavar="DATE", help=f"{words} day of the runs in a lake, YYYY-MM-DD (UTC)"
         )
-    parser.add_argument("--list", action="store_true", help="name the ready-made queries, and what each answers")
+    parser.add_argument("--list", action="store_true", help="list the ready-made queries and what each answers")
     parser.add_argument("--show", action="store_true", help="print the SQL of a ready-made query, and do not run it")
     parser.add_argument("--csv", action="store_true", help="all rows as CSV")
     parser.add_argument("--json", action="store_true", help="all rows, one JSON object a line")
