@@ -118,8 +118,8 @@ def test_every_example_can_be_typed(name):
         ("run x --duration 1.5", "--duration with whole seconds", "'1.5'", "round it"),
         ("run x --json=3", "--json without a value", "'3'", "--help"),
         ("run x --p 3", "one option", "--p, which may be --purge-method, --power-off", "--help"),
-        ("run consistancy --virtual sata-tlc", "one of the plans", '"consistancy"', "do you mean 'consistency'?"),
-        ("run consistency --virtual sata-tlx", "one of sata-mlc, sata-tlc", "sata-tlx", "do you mean 'sata-tlc'?"),
+        ("run consistancy --virtual sata-tlc", "the name of a plan", '"consistancy"', "do you mean 'consistency'?"),
+        ("run consistency --virtual sata-tlx", "a preset of the virtual drive", "sata-tlx", "do you mean 'sata-tlc'?"),
         ("trace play x --drive 3 --virtual 4", "--virtual or --drive", "both", "--help"),
         ("trace play x", "one of --drive --virtual", "none", "--help"),
         ("rig cut --random 5ms", "--random with two values", "fewer", "--help"),
@@ -246,7 +246,7 @@ def test_digits_of_several_runs_name_none(runs):
 def test_a_folder_of_runs_stands_for_all_in_it(runs, tmp_path):
     assert [run.name[:8] for run in named.several([runs])] == ["20260101", "20260102", "20260103"]
     assert named.several(["22bb", runs / "x"], runs) == [sorted(runs.iterdir())[-1], runs / "x"]
-    with pytest.raises(UsageError, match="no folder"):
+    with pytest.raises(UsageError, match="the folder"):
         named.one("latest", tmp_path / "none")
 
 

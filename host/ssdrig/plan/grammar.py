@@ -62,8 +62,8 @@ def find(name: str) -> tuple[str, str]:
     if name not in known and not name.endswith(".toml"):
         do = do_you_mean(name, known)
         if do.startswith("use"):
-            do = "list them: ./ssdrig plans; or name a file that ends in .toml"
-        raise UsageError(f"one of the plans {', '.join(known)}, or a plan file", shown(name), do)
+            do = "./ssdrig plans lists the plans"
+        raise UsageError("the name of a plan, or a plan file (….toml)", shown(name), do)
     path = known.get(name) or Path(name)
     return document.load(path), shown(path.name)[1:-1]
 

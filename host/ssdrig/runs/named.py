@@ -28,8 +28,8 @@ def one(word: str | Path, runs: str | Path = "runs") -> Path:
     try:
         known = parts.all_runs(runs)
     except OSError as error:
-        seen = f"{text!r}, and no folder {runs} ({error.strerror})"
-        raise _unknown(seen, "name a folder, or --runs DIR") from error
+        why = f"{text!r}, and the folder {runs} of runs cannot be read: {error.strerror}"
+        raise _unknown(why, "give the path of a run, or the folder of the runs with --runs DIR") from error
     if text == LATEST:
         if not known:
             raise _unknown(f"no run in {runs}", "run one, or name another folder with --runs DIR")

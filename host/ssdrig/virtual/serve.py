@@ -306,7 +306,7 @@ def _preset(name: str):
     from ssdrig.virtual.flash.presets import PRESETS
 
     if name not in PRESETS:
-        raise UsageError(f"one of {', '.join(PRESETS)}", name, do_you_mean(name, PRESETS))
+        raise UsageError("a preset of the virtual drive", name, do_you_mean(name, PRESETS))
     return PRESETS[name]
 
 

@@ -543,7 +543,7 @@ def read_file(name: str) -> list[tuple[str, dict]]:
         if len(content) > LARGEST_BYTES:
             raise UsageError("JSON that smartctl printed", f"more than {LARGEST_BYTES >> 20} MiB: {name}", DO)
     except OSError as error:
-        raise UsageError(f"to read {name}", error.strerror or str(error), "correct --smartctl") from error
+        raise UsageError(f"to read {name}", error.strerror or str(error), "correct the path") from error
     documents = documents_of(content, name)
     return [(name if len(documents) == 1 else f"{name}, {number}", one) for number, one in enumerate(documents, 1)]
 
