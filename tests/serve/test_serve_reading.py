@@ -117,7 +117,7 @@ def test_the_page_counts_the_runs_that_are_read(chromium, root, tmp_path):
         chromium.wait("document.getElementById('reading').textContent === ''")
         chromium.wait("document.querySelectorAll('#latest-rows tr').length === 5")
         chromium.wait("document.getElementById('latest-reading').textContent === ''")
-        assert "No run is going on" in text(chromium, "#bench-h")
+        assert "No run in progress" in text(chromium, "#bench-h")
         assert chromium.complaints() == []
     finally:
         served.end()

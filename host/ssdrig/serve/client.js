@@ -43,7 +43,7 @@ const Client = (() => {
       trouble(SERVER);
       if (answer.ok) { trouble(what); return JSON.parse(text); }
       trouble(what, words(text) || `The server refuses: ${answer.status}`);
-    } catch { if (!late()) trouble(SERVER, "The server does not answer. A run that is going on is not touched by that."); }
+    } catch { if (!late()) trouble(SERVER, "The server does not answer. A run in progress is not affected."); }
     return null;
   }
   function words(text) {

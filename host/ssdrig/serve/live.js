@@ -317,7 +317,7 @@ const Live = (() => {
     frozen = null;
     again();
     if (id) open();
-    else { $("live-parts").hidden = $("beside").hidden = true; $("bench-h").textContent = reading ? "The runs are being read" : "No run is going on"; $("about").textContent = "A run that is started in the folder appears here automatically."; $("steps").replaceChildren(); $("ends").textContent = $("earlier-words").textContent = ""; $("rig").replaceChildren(); $("trust").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
+    else { $("live-parts").hidden = $("beside").hidden = true; $("bench-h").textContent = reading ? "Reading the runs" : "No run in progress"; $("about").textContent = "A run that is started in this folder appears here."; $("steps").replaceChildren(); $("ends").textContent = $("earlier-words").textContent = ""; $("rig").replaceChildren(); $("trust").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; Cut.show(null); }
   }
   const open = () => { end = Client.follow(followed, (kind, news) => TAKE[kind]?.(news)); };
   function stop() { end?.(); end = null; }
