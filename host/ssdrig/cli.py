@@ -60,7 +60,7 @@ COMMANDS = {
     "plans": ("ssdrig.commands.plans", "list the test plans with their time and bytes written; show or check one"),
     "run": ("ssdrig.run.run", "run a test on a drive and store all its data in a run folder"),
     "review": ("ssdrig.commands.review", "run all plans of a level on a drive, one after the other, and make one page"),
-    "resume": ("ssdrig.run.review.resume", "continue a run or a review that was killed, interrupted or stopped by a reboot"),
+    "resume": ("ssdrig.run.review.resume", "continue a run or a review after a kill, an interrupt or a reboot"),
     "runs": ("ssdrig.commands.runs", "list and search the run folders"),
     "import": ("ssdrig.commands.imports", "turn other instruments' recordings into a run, or add their power to a run"),
     "label": ("ssdrig.commands.label", "give run folders a title and tags for searches"),

@@ -43,7 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--window", metavar="NAME", help="a window that the plan names (default: steady, otherwise all)"
     )
     parser.add_argument(
-        "--level", metavar="PERCENT", type=float, default=95.0, help="confidence level of all verdicts together (default 95)"
+        "--level",
+        metavar="PERCENT",
+        type=float,
+        default=95.0,
+        help="confidence level of all verdicts together (default 95)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each figure")
 

@@ -58,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     when.add_argument(
         "--sync", action="store_true", help="find the marks of a run that was made with --sync: offset, drift, bound"
     )
-    when.add_argument("--clock-error", metavar="TIME", help="largest difference between its UTC and this machine's, e.g. 20ms")
+    when.add_argument(
+        "--clock-error", metavar="TIME", help="largest difference between its UTC and this machine's, e.g. 20ms"
+    )
     when.add_argument("--begins", metavar="UTC", help="UTC of the recording's time 0, e.g. 2026-11-28T10:00:00.5Z")
     what = parser.add_argument_group("values")
     what.add_argument(

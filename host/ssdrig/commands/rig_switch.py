@@ -104,7 +104,9 @@ def _aims(sub) -> None:
     sub.add_argument(
         "--above", dest="above_mA", type=number("mA"), metavar="CURRENT", help="threshold of --consecutive, e.g. 300mA"
     )
-    sub.add_argument("--below", dest="below_mA", type=number("mA"), metavar="CURRENT", help="threshold of --consecutive")
+    sub.add_argument(
+        "--below", dest="below_mA", type=number("mA"), metavar="CURRENT", help="threshold of --consecutive"
+    )
     sub.add_argument(
         "--then", dest="then_us", type=whole("us"), **two, help="after --consecutive a random delay, 1us to 5s"
     )

@@ -244,7 +244,7 @@ def find(word: str, root: str | os.PathLike = "/") -> Drive:
         raise UsageError("a serial or by-id path", f"{word}, {what}", f"if you mean that disk, use {_best_name(meant)}")
     if word.startswith("/dev/") and (why := why_not_a_drive(disk or name, root)):
         raise UsageError("a whole disk", f"{word}, which is not a drive: {why}", f"choose one: {_choice(drives)}")
-    raise UsageError("a drive's serial or by-id path", f"{word}, which no drive here has", f"choose one: {_choice(drives)}")
+    raise UsageError("a drive's serial or by-id path", f"{word}, which no drive has", f"choose one: {_choice(drives)}")
 
 
 def why_not_a_drive(name: str, root: str | os.PathLike = "/") -> str:

@@ -23,7 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", metavar="TARGET", help="the NBD server of the run; all data on it is destroyed")
     add("--power-off", metavar="CMD", help="shell command that switches the power off")
     add("--power-on", metavar="CMD", help="shell command that switches it on again")
-    add("--switch", action=Switched, default=None, metavar="URL", help="URL of a switch, in place of --power-off and --power-on")
+    add(
+        "--switch",
+        action=Switched,
+        default=None,
+        metavar="URL",
+        help="URL of a switch, in place of --power-off and --power-on",
+    )
     add("--read", metavar="FILE", action="append", help="a file that the plan reads (a trace, a log, a manifest)")
     add("--plan", metavar="FILE", help="the plan of a run on a real drive, where it is not one of ssdrig's")
 
