@@ -86,7 +86,7 @@ def test_write_amplification_of_a_history_is_that_of_the_workload(tmp_path, caps
     assert "WA 2" not in " ".join(wear_screen.screen(got, 80, False).split())  # that of its life is not this workload's
 
 
-def test_a_counter_that_began_anew_does_not_hold_the_drives_life(tmp_path, capsys):
+def test_a_counter_that_was_reset_does_not_hold_the_drives_life(tmp_path, capsys):
     """256 TB, then a reset; since then 1, 2 and 3 TB of the host, 2, 4 and 6 TB of the NAND. What follows from a whole
     life is not known; rate and WA are of the time since. A hundredth less is what a power loss costs a counter."""
 
@@ -144,7 +144,7 @@ def test_a_history_begins_behind_the_last_fall(read, first):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "anew"),
+    ("before", "after", "is_reset"),
     [
         (10**12, 9 * 10**11, False),  # a tenth
         (10**12, 9 * 10**11 - 1, True),
@@ -152,13 +152,13 @@ def test_a_history_begins_behind_the_last_fall(read, first):
         (2 * ENOUGH_BYTES, ENOUGH_BYTES - 1, True),
     ],
 )
-def test_a_counter_that_lost_little_did_not_begin_anew(before, after, anew):
-    assert bool(standing.began_anew(counted(before, after), "host")) is anew
-    assert standing.began_anew(counted(before, after), "nand") is None
+def test_a_counter_that_lost_little_is_not_reset(before, after, is_reset):
+    assert bool(standing.reset_reason(counted(before, after), "host")) is is_reset
+    assert standing.reset_reason(counted(before, after), "nand") is None
 
 
 @pytest.mark.parametrize(
-    ("hours", "fell", "anew"),
+    ("hours", "fell", "is_reset"),
     [
         (20_000, 5 * 10**12, True),  # 5 TB of 51: it wrote 61 GB in a day
         (20_000, 5 * 10**11, False),
@@ -166,18 +166,18 @@ def test_a_counter_that_lost_little_did_not_begin_anew(before, after, anew):
         (None, 5 * 10**12, False),
     ],
 )
-def test_fall_of_more_than_a_drive_forgets_began_anew(hours, fell, anew):
+def test_fall_of_more_than_a_drive_forgets_is_a_reset(hours, fell, is_reset):
     before, after = counted(51 * 10**12, 51 * 10**12 - fell)
-    assert bool(standing.began_anew([before | {"power_on_hours": hours}, after], "host")) is anew
+    assert bool(standing.reset_reason([before | {"power_on_hours": hours}, after], "host")) is is_reset
 
 
 @pytest.mark.parametrize(("now", "life"), [(2 * 10**9, 4.0), (10**5, None)])
-def test_counter_of_pages_that_began_anew_gives_no_amplification_of_a_life(now, life):
+def test_counter_of_pages_that_was_reset_gives_no_amplification_of_a_life(now, life):
     pages = [{"host_program_pages": n, "nand_program_pages": 4 * n} for n in (10**9, now)]
     others = dict.fromkeys(("nand_written_bytes", "nand_written_tlc_bytes", "fdp_host_written_bytes"))
     before, after = (one | own | others for one, own in zip(counted(10**13, 2 * 10**13), pages, strict=True))
     seen = standing.amplification([before], after)
-    assert seen.life.value == life and (("pages" in seen.anew) == (life is None))
+    assert seen.life.value == life and (("pages" in seen.resets) == (life is None))
     assert standing.amplification([], after).life.value == life  # 200 MB a page
 
 

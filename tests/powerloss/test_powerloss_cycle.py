@@ -131,7 +131,7 @@ def test_how_long_a_command_may_take_depends_on_who_may_repeat_it(monkeypatch):
     waited = []
     for of in (nbd, virtual, target.Target(None, None)):
         held = SimpleNamespace(stop=lambda: None, settle=waited.append)
-        held.write = lambda until_ns, moved: SimpleNamespace(t_ns=1, reason=writer.TOLD)
+        held.write = lambda until_ns, moved: SimpleNamespace(t_ns=1, reason=writer.STOPPED)
         writing = cycle._Writing(held, None, of, None, leaves=True)
         writing.end()
         with pytest.raises(DriveError, match="all commands to end"):

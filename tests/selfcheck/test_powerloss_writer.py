@@ -139,7 +139,7 @@ def test_silence_alone(memory, tmp_path):
 def test_how_it_ends(memory, tmp_path):
     writer = writer_on(memory, tmp_path)
     threading.Timer(0.05, writer.stop).start()
-    assert writer.write(NEVER).reason == "told"
+    assert writer.write(NEVER).reason == "stopped"
     memory.gone = "pulled out"
     assert writer_on(memory, tmp_path, session=2).write(NEVER)[::2] == ("gone", "pulled out")
     memory.gone, memory.refuses = "", True

@@ -185,7 +185,7 @@ def complete(loop, rows, ended, n, t_ns):
     state[UNDER_WAY_N] -= n
 
 
-GONE, TIME, TOLD, ERROR = "gone", "time", "told", "error"
+GONE, TIME, STOPPED, ERROR = "gone", "time", "stopped", "error"
 BATCH = 64  # most commands that are submitted per batch
 WAIT_NS = 10_000_000  # how often it is looked whether to stop
 SPIN_NS = 500_000  # time before an aimed command without other waits: the kernel wakes late
@@ -209,7 +209,7 @@ class Aim(NamedTuple):
 class Ended(NamedTuple):
     """Why and when the writing ended."""
 
-    reason: str  # GONE: the drive cannot be reached; TIME; TOLD; ERROR: it refuses commands, and is still there
+    reason: str  # GONE: the drive cannot be reached; TIME; STOPPED; ERROR: it refuses commands, and is still there
     t_ns: int
     why: str
 
@@ -299,7 +299,7 @@ class Writer:
                 if state[ERRORS]:
                     return Ended(ERROR, now_ns, "a command failed")
                 if now_ns >= until_ns or self._stopping.is_set():
-                    return Ended(TOLD if self._stopping.is_set() else TIME, now_ns, "")
+                    return Ended(STOPPED if self._stopping.is_set() else TIME, now_ns, "")
                 wait_ns = min(WAIT_NS, until_ns - now_ns)
                 if aim is not None:
                     wait_ns, aim = self._aimed(aim, now_ns, wait_ns, urgent)

@@ -50,17 +50,17 @@ def since_last_fall(read: list[dict]) -> dict:
     return read[0]
 
 
-ANEW = {  # what a drive counts: the counter, what else must be equal in two readings, a fall that may be forgotten
+LIFE_COUNTERS = {  # the counter, what else must be equal in two readings, a fall that may be forgotten
     "host": ("host_written_bytes", ("host_written_source", "host_written_unit_bytes"), ENOUGH_BYTES),
     "nand": ("nand_written_bytes", ("nand_written_source", "nand_written_unit_bytes"), ENOUGH_BYTES),
     "pages": ("host_program_pages", (), ENOUGH_BYTES // PAGE_BYTES),
 }
 
 
-def began_anew(read: list[dict], kind: str) -> str | None:
-    """In words that a counter, a key of ANEW, does not hold the drive's whole life: among the readings, by time, it
-    fell. None if it did not, or by little."""
-    name, kinds, least = ANEW[kind]
+def reset_reason(read: list[dict], kind: str) -> str | None:
+    """Why a counter does not hold the drive's whole life: among the readings, by time, it fell. None if it did not, or
+    by little. kind: a key of LIFE_COUNTERS."""
+    name, kinds, least = LIFE_COUNTERS[kind]
     known = [snapshot for snapshot in read if snapshot.get(name) is not None]
     for before, after in reversed(list(zip(known, known[1:], strict=False))):
         same = all(before.get(what) == after.get(what) for what in kinds)
@@ -104,12 +104,14 @@ def _contradiction(before: dict, after: dict) -> str | None:
 class Amplification(NamedTuple):
     """Write amplification of one reading with those before it.
 
-    of_life: the reading, without the counters that do not hold the drive's whole life; anew: reasons, by key of ANEW;
-    first: the reading at which the period began; lately: of the period, None without history; life: of the
-    drive's life."""
+    of_life: the reading, without the counters that do not hold the drive's whole life
+    resets: why they do not, by key of LIFE_COUNTERS
+    first: the reading at which the period began
+    lately: over the period; None without history
+    life: over the drive's life"""
 
     of_life: dict
-    anew: dict[str, str]
+    resets: dict[str, str]
     first: dict
     lately: wa.WriteAmplification | None
     life: wa.WriteAmplification
@@ -120,17 +122,17 @@ def amplification(history: list[dict], snapshot: dict) -> Amplification:
     read = [*history, snapshot]
     first = since_last_fall(read) if history else snapshot
     lately = wa.between(first, snapshot) if history else None
-    anew = {kind: why for kind in ANEW if (why := began_anew(read, kind))}
-    if "pages" not in anew and (why := _few_pages(snapshot)):
-        anew["pages"] = why
-    of_life = snapshot | {ANEW[kind][0]: None for kind in anew}
+    resets = {kind: why for kind in LIFE_COUNTERS if (why := reset_reason(read, kind))}
+    if "pages" not in resets and (why := _few_pages(snapshot)):
+        resets["pages"] = why
+    of_life = snapshot | {LIFE_COUNTERS[kind][0]: None for kind in resets}
     life = wa.between(of_life | {name: 0 for name in FROM_BIRTH if of_life[name] is not None}, of_life)
-    return Amplification(of_life, anew, first, lately, life)
+    return Amplification(of_life, resets, first, lately, life)
 
 
 def _few_pages(snapshot: dict) -> str | None:
     """In words that the drive counted too few pages for what its host wrote in its life; None if it did not."""
-    name, written = ANEW["pages"][0], snapshot["host_written_bytes"]
+    name, written = LIFE_COUNTERS["pages"][0], snapshot["host_written_bytes"]
     pages = snapshot[name]
     if pages is None or written is None or written < ENOUGH_BYTES or written <= PAGE_MOST_BYTES * pages:
         return None
@@ -153,7 +155,7 @@ def report(
     out, read = dict(snapshot), [*history, snapshot]
     out["messages"] = smart_answer.messages(document.get("smartctl"))
     flash = not snapshot["hard_disk"]
-    of_life, anew, first, lately, life = amplification(history, snapshot)
+    of_life, resets, first, lately, life = amplification(history, snapshot)
     if flash:
         rate = rate or endurance.rate_of_history(read) or endurance.rate_of_life(of_life, limits.start, today)
         if limits.pe_cycles is None and snapshot["pe_cycles_rated"] is not None:
@@ -184,7 +186,7 @@ def report(
     out["sources"] = dict(snapshot["sources"])
     if measured.value is not None:
         out["sources"]["wa"] = {"source": measured.source, "error": measured.error, "unit": "1"}
-    out["unknown"] += anew.values()
+    out["unknown"] += resets.values()
     if broken:
         out["unknown"].append(broken)
     if flash and answered(document):
