@@ -373,7 +373,7 @@ def left_of(out):
 
 
 @contextlib.contextmanager
-def half_made(out):
+def partial_folder(out):
     """A folder in `out` for what is not done yet: whoever is killed leaves nothing beside it. Raises NotReleased as
     left_of() does, and while another release is being made there."""
     was_there = out.exists()
@@ -405,7 +405,7 @@ def release(out, say=print):
     if wrong := lacking(bill()):
         missing = ", ".join(f"{item}: {name}" for item, name in wrong)
         raise NotReleased(f"without a number to order by, or a dated price: {missing}; do: complete bom.csv")
-    with half_made(out) as made, tempfile.TemporaryDirectory() as temporary:
+    with partial_folder(out) as made, tempfile.TemporaryDirectory() as temporary:
         project = Path(temporary) / "project"
         project.mkdir()
         fill.project(project, (FOLDER / f"{NAME}.kicad_pcb").read_text())

@@ -59,7 +59,7 @@ def _off() -> int:
     return sum(simulate.table_differs(text, name, TABLE_PART) for name in simulate.TABLES)
 
 
-def limits_kept() -> list[Figure]:
+def limits_met() -> list[Figure]:
     """What is beyond a limit of limits.csv, in every study, rail and corner."""
     limits = _modules()[1]
     excesses = limits.every()
@@ -92,7 +92,7 @@ BENCHES = {
         "wrong supplies on every rail, simulated: what the drive gets, at the ends of the tolerances",
         supplies,
     ),
-    "limits": ("limits of rig, drive, host, contacts and wires in every study, rail and corner", limits_kept),
+    "limits": ("limits of rig, drive, host, contacts and wires in every study, rail and corner", limits_met),
     "single-faults": (
         "every part of every rail open and short, simulated (some 3 minutes on two free cores)",
         single_faults,

@@ -49,7 +49,7 @@ def test_noise_figures():
     assert ramp["I_drift"] == pytest.approx(0.9e-4, rel=0.01) and ramp["I_allan_1s"] == pytest.approx(
         1e-5 / math.sqrt(2), rel=0.01
     )
-    stored = calibrate.noise_kept(noise, RAIL)
+    stored = calibrate.stored_noise(noise, RAIL)
     assert stored["I_sd_n"] == round(noise["I_sd"] * 1e9) and stored["adc"] == 0xF500
 
 

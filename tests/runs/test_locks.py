@@ -109,10 +109,10 @@ def test_environment_that_another_has_locked_is_not_waited_for(tmp_path, monkeyp
 
 
 def test_half_made_file_is_private_and_one_that_others_can_lock_is_not_waited_for(tmp_path, monkeypatch):
-    target, half_made = tmp_path / "a", tmp_path / ".a.part"
+    target, partial = tmp_path / "a", tmp_path / ".a.part"
     with files.replacing(target) as f:
         f.write(b"new")
-        assert is_private(half_made)
+        assert is_private(partial)
     was = os.umask(0o027)
     try:
         files.write_atomically(target, b"newer")
@@ -120,12 +120,12 @@ def test_half_made_file_is_private_and_one_that_others_can_lock_is_not_waited_fo
         os.umask(was)
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     monkeypatch.setattr(files, "FOREIGN_S", 0.05)
-    half_made.touch()
-    half_made.chmod(0o644)
-    with open(half_made, "rb") as other:
+    partial.touch()
+    partial.chmod(0o644)
+    with open(partial, "rb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         files.write_atomically(target, b"newest")
-    assert target.read_bytes() == b"newest" and not half_made.exists()
+    assert target.read_bytes() == b"newest" and not partial.exists()
 
 
 def test_pipe_in_the_place_of_a_lock_is_not_waited_for(tmp_path):

@@ -383,7 +383,7 @@ def test_preconditioning_reports_progress_and_is_repeatable():
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS.keys())
 def test_raw_capacity_and_ledger_of_each_preset(preset):
     drive = VirtualDrive(preset, latency=False)
-    raw = drive.raw_nand_bytes - preset.slc_kept * preset.block_pages * 4096
+    raw = drive.raw_nand_bytes - preset.slc_reserve_units * preset.block_pages * 4096
     assert raw / drive.capacity_bytes - 1 == pytest.approx(preset.op, abs=0.001)
     assert drive.raw_nand_bytes * 0.75 < drive.capacity_bytes  # 25 % of raw can be set aside
     ledger = drive.ledger()

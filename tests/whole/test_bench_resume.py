@@ -42,8 +42,8 @@ def test_a_run_that_was_killed_goes_on_to_a_steady_state_of_its_own(small, momen
     matrix = resume.matrix(run)
     assert len(matrix) == 2 and resume.faults(run) == [] and all(iops > 0 for iops in matrix.values())
     one, last = (journal.run_header(part) for part in (run, parts.of(run)[-1]))
-    began_anew = last["started"]["t_ns"] < one["started"]["t_ns"]
-    assert began_anew == reboot == (last["host"]["boot_id"] != one["host"]["boot_id"])
+    restarted = last["started"]["t_ns"] < one["started"]["t_ns"]
+    assert restarted == reboot == (last["host"]["boot_id"] != one["host"]["boot_id"])
     assert last["started"]["utc_ns"] > one["started"]["utc_ns"]
     rounds = [event for event in journal.events(parts.of(run)[-1]) if event["kind"] == "round"]
     assert len(rounds) >= 6 and not any(event["steady"] for event in rounds[:5])  # the first only preconditions

@@ -31,8 +31,8 @@ def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
     if target.exists() and not target.is_file():
         raise OSError(errno.EEXIST, "not a regular file", str(target))
     owner.new(target)
-    half_made = target.with_name(f".{target.name}.part")
-    with _alone(half_made) as f:  # locked until it has its name
+    partial = target.with_name(f".{target.name}.part")
+    with _alone(partial) as f:  # locked until it has its name
         try:
             yield f
             f.flush()
@@ -41,9 +41,9 @@ def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
                 os.fsync(f.fileno())
             if system.WINDOWS:  # it renames no open file
                 f.close()
-            half_made.replace(target)
+            partial.replace(target)
         except BaseException:
-            half_made.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             raise
     if durable:
         fsync_folder(target.parent)

@@ -41,9 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         return sub
 
     sub = add("flash", _flash, "put the firmware on a board that runs MicroPython, verify it, start it")
-    sub.add_argument(
-        "--replace", action="store_true", help="replace another program's main.py on the board"
-    )
+    sub.add_argument("--replace", action="store_true", help="replace another program's main.py on the board")
     sub.add_argument("--json", action="store_true", help="print the board's reply as one JSON object")
     sub = add("setup", _setup, "set the board's build: rails, shunts, pins; stored on the board")
     sub.add_argument("--build", metavar="NAME|FILE", help=f"one of {', '.join(builds.names())}, or a file like one")
@@ -377,4 +375,4 @@ def _noise(rig_session: Session, rail: int) -> dict:
         )
         if ratio > NOISY:
             _say("noisier than the chip: was something connected? else look at the supply, the leads and the ground")
-    return calibrate.noise_kept(noise, reading.rail)
+    return calibrate.stored_noise(noise, reading.rail)

@@ -194,9 +194,9 @@ Fitted = tuple[float, float, float, float, float]  # Peaks.u_slope and what foll
 
 def _line(x: np.ndarray, y: np.ndarray, facts: dict) -> tuple[float, float, Fitted, str | None]:
     """a, b, the fit of the line, and why it is invalid."""
-    made = facts["nA_per_count"] * 1e-9
+    nominal = facts["nA_per_count"] * 1e-9
     of = converter_of(facts)
-    inl_A, nan = of.inl_counts * made, math.nan
+    inl_A, nan = of.inl_counts * nominal, math.nan
     if not len(x):
         return (
             nan,
@@ -204,21 +204,21 @@ def _line(x: np.ndarray, y: np.ndarray, facts: dict) -> tuple[float, float, Fitt
             (nan, nan, inl_A, nan, nan),
             "channel and sensor did not run together from one energy frame to the next",
         )
-    u_made, spread = of.gain_part / math.sqrt(3) * made, float(x.std())
-    b, u_b = made, u_made
+    u_nominal, spread = of.gain_part / math.sqrt(3) * nominal, float(x.std())
+    b, u_b = nominal, u_nominal
     if spread > 0:
         slope = float(np.mean((x - x.mean()) * (y - y.mean())) / spread**2)
         rest = y - y.mean() - slope * (x - x.mean())
-        u_found = math.hypot(inl_A / math.sqrt(3), float(rest.std()) / math.sqrt(len(x))) / spread
-        b = (slope / u_found**2 + made / u_made**2) / (u_found**-2 + u_made**-2)
-        u_b = (u_found**-2 + u_made**-2) ** -0.5
+        u_fit = math.hypot(inl_A / math.sqrt(3), float(rest.std()) / math.sqrt(len(x))) / spread
+        b = (slope / u_fit**2 + nominal / u_nominal**2) / (u_fit**-2 + u_nominal**-2)
+        u_b = (u_fit**-2 + u_nominal**-2) ** -0.5
     a = float(y.mean() - b * x.mean())
     scatter = float(np.sqrt(np.mean((y - a - b * x) ** 2)))
-    idle = float(np.mean(y < 2 * FLOOR_COUNTS * made))  # of the time: the channel may have read more than there was
-    u_A = math.hypot(scatter / math.sqrt(len(x)), idle * FLOOR_COUNTS * made / math.sqrt(3))
-    fitted = u_b / b, u_A, inl_A, b / made, scatter
+    idle = float(np.mean(y < 2 * FLOOR_COUNTS * nominal))  # of the time: the channel may have read more than there was
+    u_A = math.hypot(scatter / math.sqrt(len(x)), idle * FLOOR_COUNTS * nominal / math.sqrt(3))
+    fitted = u_b / b, u_A, inl_A, b / nominal, scatter
     most_A = apart_A(float(y.mean()))
-    seen_A = made * float(x.mean())
+    seen_A = nominal * float(x.mean())
     if abs(seen_A - y.mean()) > most_A or scatter > most_A:
         reading = f"it reads {seen_A:.3f} A on average where the sensor reads {y.mean():.3f} A"
         return (

@@ -251,7 +251,7 @@ class _Rail:
         around = timed.t_ns[:, None] + np.rint(uncertainty.shifts_ns(error_ns)).astype(np.int64)
         self._around_order = np.argsort(around, axis=None, kind="stable")
         self._around_ns = around.ravel()[self._around_order]
-        self._around_J, self._around_done = np.zeros(around.size), 0
+        self._around_J, self._around_next = np.zeros(around.size), 0
         self.out = Reduced(
             stream.rail,
             decoder.rail_names().get(stream.rail, ""),
@@ -304,9 +304,9 @@ class _Rail:
         out.clipped[counted] = self._clipped + np.searchsorted(piece.at_limit, into)
         summed = slice(self._summed, int(np.searchsorted(edges, t_ns[-1])))  # one at the last sample waits for the next
         out.running_J[summed] = between_J(piece.t_ns, piece.J, edges[summed])
-        around = slice(self._around_done, int(np.searchsorted(self._around_ns, t_ns[-1])))
+        around = slice(self._around_next, int(np.searchsorted(self._around_ns, t_ns[-1])))
         self._around_J[around] = between_J(piece.t_ns, piece.J, self._around_ns[around])
-        self._around_done = around.stop
+        self._around_next = around.stop
         upto = piece.number + len(t_ns)
         answered = slice(self._answered, int(np.searchsorted(self._asked, upto)))
         asked = self._asked[answered] - piece.number + 1
@@ -328,7 +328,7 @@ class _Rail:
         out, n = self.out, self.stream.samples
         out.before[self._counted :], out.clipped[self._counted :] = n, self._clipped
         out.running_J[self._summed :] = self._last_J
-        self._around_J[self._around_done :] = self._last_J
+        self._around_J[self._around_next :] = self._last_J
         out.timed.J.ravel()[self._around_order] = self._around_J
         out.gaps = Gaps(*map(np.concatenate, zip(*self._gaps, strict=True)))
         if n:

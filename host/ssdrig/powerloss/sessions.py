@@ -238,7 +238,7 @@ def known(folders: Iterable[Path], layout: "Layout", numbers: Iterable[int]) -> 
         missing.discard(number)
         if record.get("whole"):
             contents.verified[:] = number
-        verdict.take_seen(contents, at, verdict.Blocks(**fields), trimmed, number)
+        verdict.record_contents(contents, at, verdict.Blocks(**fields), trimmed, number)
     if missing:
         contents.content[:], contents.trimmed[:] = UNKNOWN, True
     return contents

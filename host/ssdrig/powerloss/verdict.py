@@ -293,10 +293,10 @@ def take(
 ) -> None:
     """Change `known` to what the next session begins with, from session `number`; only of the blocks `where`
     (bool[m])."""
-    take_seen(known, at, blocks, verdict.trimmed, number, where)
+    record_contents(known, at, blocks, verdict.trimmed, number, where)
 
 
-def take_seen(
+def record_contents(
     known: Known, at: np.ndarray, blocks: Blocks, trimmed: np.ndarray, number: int, where: np.ndarray | None = None
 ) -> None:
     """As take(), with the one field of the verdict that counts."""

@@ -405,7 +405,7 @@ def _total(sessions: Sequence[Mapping], key: str) -> int | None:
     return sum(known) if known else None
 
 
-def cuts_found(table: "Table", tables: "Sequence[Table]") -> "Table":
+def with_cuts(table: "Table", tables: "Sequence[Table]") -> "Table":
     """The table with what its steps that cut the power have found in all parts of the run."""
     events = [event for run in tables for event in run.data.events]
     snapshots = [snapshot for run in tables for snapshot in run.data.snapshots]

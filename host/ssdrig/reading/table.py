@@ -40,13 +40,13 @@ from ssdrig.reading import (
     witness,
 )
 from ssdrig.reading.course import Course
-from ssdrig.reading.cuts import cuts_found
+from ssdrig.reading.cuts import with_cuts
 from ssdrig.reading.events import load_events, step_label
 from ssdrig.reading.rest import by_samples, per_GB
 from ssdrig.reading.row import KEYS, LAT_KEYS, LITTLE_KEYS, WHOLE, Row, Table, Verdict
 from ssdrig.reading.rundata import SECOND_NS, RunData
 from ssdrig.reading.steady_state import verdicts_of
-from ssdrig.reading.wear_run import wear_found
+from ssdrig.reading.wear_run import with_wear
 from ssdrig.runs import journal, parts
 
 MOST_BY_SECOND = 12
@@ -149,7 +149,7 @@ def load(run_path, by_second: bool = False, more: Windows = (), detail: str | No
         except JournalError as error:
             whole.data.notes.append(f"part {parts.number(folder)} is left out: {error}")
     joined = _joined(tables, whole) if tables[1:] else whole
-    return cuts_found(wear_found(joined, tables), tables)
+    return with_cuts(with_wear(joined, tables), tables)
 
 
 def _joined(tables: Sequence[Table], whole: Table) -> Table:

@@ -75,7 +75,7 @@ def amplification(before: Slice, now: Slice) -> float | None:
     return (now.nand_bytes - before.nand_bytes) / (now.host_bytes - before.host_bytes)
 
 
-def wear_found(table: "Table", parts: "Sequence[Table]") -> "Table":
+def with_wear(table: "Table", parts: "Sequence[Table]") -> "Table":
     """The table with what its wear steps have found in all parts of the run."""
     events = [event for part in parts for event in part.data.events]
     for row in table.rows:

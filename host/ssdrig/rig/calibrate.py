@@ -366,7 +366,7 @@ def noise(reading: Reading) -> dict:
     return out
 
 
-def noise_kept(noise_: dict, rail: dict) -> dict:
+def stored_noise(noise_: dict, rail: dict) -> dict:
     """The noise figures as the board keeps them: integers of 1e-9 V or A, with the chip's configuration and the
     date."""
     names = ("I_mean", "I_sd", "I_pp", "I_allan_1s", "V_sd")

@@ -74,17 +74,17 @@ def make(path: Path, header: dict, *locks: int) -> "Journal":
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.folder(HALF_MADE, path.parent) as hidden:
-            half_made = hidden / path.name
-            half_made.mkdir()
-            held.append(files.lock_file(half_made / "lock"))
+            partial = hidden / path.name
+            partial.mkdir()
+            held.append(files.lock_file(partial / "lock"))
             system.lock(held[-1], wait=False)
             for name in ("events.jsonl", "rig.bin"):
-                (half_made / name).touch()
-            (half_made / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))  # not sparse, not compressed away
-            write_atomically(half_made / "run.json", text.encode(errors="replace"))
+                (partial / name).touch()
+            (partial / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))  # not sparse, not compressed away
+            write_atomically(partial / "run.json", text.encode(errors="replace"))
             if path.exists():  # rename would replace an empty folder
                 raise FileExistsError(17, "File exists")
-            half_made.rename(path)
+            partial.rename(path)
         fsync_folder(path.parent)
     except OSError:
         for lock in held:

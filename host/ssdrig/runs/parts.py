@@ -19,15 +19,15 @@ REVIEW = "review.json"  # in the folder of a review, which contains its runs
 def all_runs(folder: str | os.PathLike) -> list[Path]:
     """The run folders in a folder, those of its reviews included, the latest first. One that this user may not look
     into is among them. Raises OSError."""
-    runs_found = []
+    run_folders = []
     for path in Path(folder).iterdir():
         if path.name.startswith("."):  # one that is being made, or whose making was killed
             continue
         if _has(path, "run.json"):
-            runs_found.append(path)
+            run_folders.append(path)
         elif _has(path, REVIEW):
-            runs_found += [inner for inner in path.iterdir() if _has(inner, "run.json")]
-    return sorted(runs_found, key=lambda path: path.name, reverse=True)
+            run_folders += [inner for inner in path.iterdir() if _has(inner, "run.json")]
+    return sorted(run_folders, key=lambda path: path.name, reverse=True)
 
 
 def _has(folder: Path, name: str) -> bool:

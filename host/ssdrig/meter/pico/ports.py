@@ -76,13 +76,13 @@ def find(port: str | None = None, root: str | Path = "/", ports: list[Port] | No
                 "name one: --rig PORT",
             )
         if not boards:
-            raise none_found(root, ports)
+            raise no_port_error(root, ports)
         port = boards[0].device
     check_access(port, root)
     return port
 
 
-def none_found(root: str | Path, ports: list[Port]) -> RigError:
+def no_port_error(root: str | Path, ports: list[Port]) -> RigError:
     """The error for a board that does not show up as MicroPython."""
     waiting = boot_roms(root)
     if waiting:

@@ -61,12 +61,12 @@ def lock(folder: Path) -> int:
 
 def save(device, folder: Path) -> None:
     """Write the drive of `device` into `folder`. Raises OSError."""
-    half_made = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(half_made, ignore_errors=True)
-    half_made.mkdir(parents=True)
+    partial = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
     try:
-        device.drive.save(half_made / "flash.npz")
-        device.store.save(half_made)
+        device.drive.save(partial / "flash.npz")
+        device.store.save(partial)
         written = int(device.drive.ledger()["host_write_bytes"])
         document = {
             "simulator": kernels.DIGEST,
@@ -78,12 +78,12 @@ def save(device, folder: Path) -> None:
             "capacitors": device.reserve and device.reserve.saved_state(device.advanced_ns),
         }
         if device.faults:
-            device.faults.save(half_made)
-        write_atomically(half_made / "device.json", json.dumps(document, default=lambda number: number.item()).encode())
+            device.faults.save(partial)
+        write_atomically(partial / "device.json", json.dumps(document, default=lambda number: number.item()).encode())
     except BaseException:
-        shutil.rmtree(half_made, ignore_errors=True)  # the rest of the disk is the run's
+        shutil.rmtree(partial, ignore_errors=True)  # the rest of the disk is the run's
         raise
-    replace_folder(half_made, folder)
+    replace_folder(partial, folder)
 
 
 def age(state: Path, profile: Sequence[tuple[float, float]]) -> dict:

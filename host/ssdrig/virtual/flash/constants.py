@@ -27,7 +27,7 @@ def constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> n
         nand.K_NP: p.block_pages,
         nand.K_UNITS: units,
         nand.K_SLC_UNITS: p.slc_blocks,
-        nand.K_SLC_LEAST: p.slc_kept,
+        nand.K_SLC_LEAST: p.slc_reserve_units,
         nand.K_SLC_NP: p.block_pages // 3 // plane_pages * plane_pages,
         nand.K_RESERVE: p.gc_reserve,
         nand.K_GC_LOW: p.gc_low,

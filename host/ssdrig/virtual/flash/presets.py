@@ -112,7 +112,7 @@ class Preset:
         return "enterprise" if self.plp else "client"
 
     @property
-    def slc_kept(self) -> int:
+    def slc_reserve_units(self) -> int:
         """GC units of pSLC cache that a full drive has."""
         return self.slc_blocks - self.slc_borrowed
 
@@ -137,7 +137,7 @@ class Preset:
                 f"{capacity_bytes} bytes with {spare:.1f} spare blocks",
                 "choose a larger capacity",
             )
-        return pages, units, (units + self.slc_kept) * self.block_pages * PAGE
+        return pages, units, (units + self.slc_reserve_units) * self.block_pages * PAGE
 
 
 # Slumber: 20 to 60 mW [1]; the interface may take 10 ms to leave it (Serial ATA Specification 3.x); the time to enter
