@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ssdrig.base.arguments import RIG, Parser, add_dry_run, add_quiet, whole_seconds
 from ssdrig.base.errors import UsageError
 from ssdrig.base.overprovisioning import assumed_raw_bytes, whole_MiB
-from ssdrig.base.words import do_you_mean, parse_bytes
+from ssdrig.base.words import parse_bytes
 from ssdrig.drive import inventory
 from ssdrig.drive.wear import raw_nand as raw_nand_of
 from ssdrig.publish.influx import sender
@@ -317,12 +317,9 @@ def _within(option: str, value: int | None, least: int, most: int, unit: str = "
 
 def virtual_drive(args: argparse.Namespace) -> dict:
     """What describes the virtual drive that the options ask for, without starting it. Raises UsageError."""
-    from ssdrig.virtual.flash import rated_power
-    from ssdrig.virtual.flash.presets import PRESETS
+    from ssdrig.virtual.flash import presets, rated_power
 
-    if args.virtual not in PRESETS:
-        raise UsageError(f"one of {', '.join(PRESETS)}", args.virtual, do_you_mean(args.virtual, PRESETS))
-    preset = PRESETS[args.virtual]
+    preset = presets.named(args.virtual)
     pages, _, raw_nand_bytes = preset.geometry(parse_bytes(args.capacity) if args.capacity else None)
     return {
         "simulated": True,

@@ -25,10 +25,9 @@ from ssdrig.base.errors import (
     RailTripped,
     SsdrigError,
     UploadIncomplete,
-    UsageError,
 )
 from ssdrig.base.progress import Progress
-from ssdrig.base.words import clock, do_you_mean
+from ssdrig.base.words import clock
 from ssdrig.drive import conditions, confirm, guard, telemetry
 from ssdrig.drive.wear import raw_nand
 from ssdrig.meter import bridge, meter, trip
@@ -73,7 +72,7 @@ from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
 from ssdrig.runs import integrity, journal, parts
 from ssdrig.runs.integrity import FIGURES
 from ssdrig.switch import pico
-from ssdrig.virtual.flash.presets import PRESETS
+from ssdrig.virtual.flash import presets
 
 LONGEST = 160  # characters of a field
 
@@ -117,8 +116,8 @@ def check_words(args) -> None:
     grammar.read(text, where, *run_options.parameters(args))
     if args.budget:
         parse_budget(args.budget, 1.0)  # of any rating
-    if args.virtual and args.virtual not in PRESETS:
-        raise UsageError(f"one of {', '.join(PRESETS)}", args.virtual, do_you_mean(args.virtual, PRESETS))
+    if args.virtual:
+        presets.named(args.virtual)
 
 
 def command(args) -> int:

@@ -15,7 +15,8 @@ from ssdrig.base import prctl
 from ssdrig.base.arguments import Parser
 from ssdrig.base.errors import DriveError, JournalError, SsdrigError, UsageError
 from ssdrig.base.overprovisioning import tested_bytes
-from ssdrig.base.words import do_you_mean, parse_bytes, size
+from ssdrig.base.words import parse_bytes, size
+from ssdrig.virtual.flash import presets
 
 MOST_HANDLES = 8  # of data placement
 EXAMPLES = (
@@ -107,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check(args: argparse.Namespace) -> None:
     """Raises UsageError for a drive that there is not, or one that cannot be reached."""
     if args.action == "precondition":
-        _preset(args.age_preset)
+        presets.named(args.age_preset)
         if args.age_capacity:
             parse_bytes(args.age_capacity)
     if args.action == "ledger":
@@ -123,7 +124,7 @@ def check(args: argparse.Namespace) -> None:
         return
     if not args.preset:
         raise UsageError("--preset", "none", "see ./ssdrig virtual --help")
-    _preset(args.preset)
+    presets.named(args.preset)
     if not args.socket and not args.nvme_tcp:
         raise UsageError("--socket or --nvme-tcp", "neither", "see ./ssdrig virtual --help")
     if args.capacity:
@@ -157,7 +158,7 @@ def serve(args: argparse.Namespace) -> int:
 
     if args.die_with_parent:
         prctl.die_with_parent(os.getppid(), signal.SIGTERM)  # time to keep the drive
-    preset = _preset(args.preset)
+    preset = presets.named(args.preset)
     faults = powerfaults.parsed(args.drive_faults) if args.drive_faults is not None else {}
     nvme_tcp = parse_address(args.nvme_tcp) if args.nvme_tcp else None
     if args.tell_progress:
@@ -246,7 +247,7 @@ def precondition(args: argparse.Namespace) -> int:
     from ssdrig.base.words import clock
 
     drive = _drive(
-        _preset(args.age_preset), args.age_capacity, args.age_state if os.path.exists(args.age_state) else None
+        presets.named(args.age_preset), args.age_capacity, args.age_state if os.path.exists(args.age_state) else None
     )
     show, started = Progress(), time.monotonic()
 
@@ -286,13 +287,11 @@ def storage(hours: float | None, celsius: float | None, profile: str | None) -> 
 def list_presets(as_json: bool) -> int:
     from dataclasses import asdict
 
-    from ssdrig.virtual.flash.presets import PRESETS
-
     if as_json:
-        print(json.dumps({name: asdict(preset) for name, preset in PRESETS.items()}, indent=1))
+        print(json.dumps({name: asdict(preset) for name, preset in presets.PRESETS.items()}, indent=1))
         return 0
     rows = [("PRESET", "MODEL", "CAPACITY", "RAW NAND", "TBW", "TIME x")]
-    for name, preset in PRESETS.items():
+    for name, preset in presets.PRESETS.items():
         pages, _, raw_nand_bytes = preset.geometry(None)
         rated = size(preset.rated_write_bytes(pages * 4096))
         rows.append((name, preset.model, size(pages * 4096), size(raw_nand_bytes), rated, str(preset.time_dilation)))
@@ -302,22 +301,13 @@ def list_presets(as_json: bool) -> int:
     return 0
 
 
-def _preset(name: str):
-    from ssdrig.virtual.flash.presets import PRESETS
-
-    if name not in PRESETS:
-        raise UsageError("a preset of the virtual drive", name, do_you_mean(name, PRESETS))
-    return PRESETS[name]
-
-
 def _drive(preset, capacity: str | None, state: str | None, **how):
     from ssdrig.virtual.flash.drive import VirtualDrive
-    from ssdrig.virtual.flash.presets import PRESETS
 
     capacity_bytes = parse_bytes(capacity) if capacity else None
     if not state:
         return VirtualDrive(preset, capacity_bytes=capacity_bytes, **how)
-    drive = VirtualDrive.load(state, known=PRESETS, **how)
+    drive = VirtualDrive.load(state, known=presets.PRESETS, **how)
     for what, asked, value in (
         ("preset", preset.name, drive.preset.name),
         ("capacity", capacity_bytes, drive.capacity_bytes),

@@ -10,6 +10,7 @@ die)."""
 from dataclasses import dataclass, replace
 
 from ssdrig.base.errors import UsageError
+from ssdrig.base.words import do_you_mean
 
 MiB, GiB = 1 << 20, 1 << 30
 PAGE = 4096
@@ -410,3 +411,10 @@ PRESETS = {
         *(NVME_TLC_BOASTS, NVME_TLC_ESTIMATES, NVME_TLC_SLC),
     )
 }
+
+
+def named(name: str) -> Preset:
+    """The preset of a name. Raises UsageError."""
+    if name not in PRESETS:
+        raise UsageError("a preset of the virtual drive", name, do_you_mean(name, PRESETS))
+    return PRESETS[name]
