@@ -1,7 +1,7 @@
 """The one file that knows this board: pins, bus, rails, shunts. Raspberry Pi Pico or Pico 2, one sensor a rail, up to
 four. What differs from build to build comes from `board.json` on the board (`./ssdrig rig setup --build`): "build", its
 name, "rails", "switch", "sideband", "scope", "fast", "gate_supply", as the tables below; without that file these are
-the board's.
+the board's. A rail with "low" has two ranges (ranges.py).
 
 A row of RAILS names its chip, the class of a driver: INA228 or INA226 with "bus": "I2C0" and its "address", or INA229
 with "bus": "SPI0" and the GPIO of its chip select, "cs". VSHUNT and VBUS at 50 us each, and "temp_us": None, are an

@@ -52,6 +52,7 @@ _STAMP_OF = const(5)
 _SIO = const(6)
 _PAGE = const(7)
 _LANES = const(8)
+_RANGE_OF = const(9)  # its range (ranges.py)
 _TIMER = const(10)
 _WAITING = const(11)  # a lane may have something pending
 _ALARM = const(12)  # page of oneshot.py's block, 0: one lane needs none
@@ -83,13 +84,14 @@ _FULL = const(61)  # nothing is kept until half of the ring is free: each gap co
 _EVERY = const(62)  # us from one conversion to the next, of a fast chip
 _ALERT = const(63)  # bit of the GPIO
 _LESS = const(64)  # us by which EXTRA must begin before _LATE
-_SLOTS = const(65)
+_RANGE = const(65)  # of the last edge (ranges.py); 0 where the rail has one alone
+_SLOTS = const(66)
 _RING = const(64)  # slots of 8 words
 _TXF = const(4)  # of oneshot.py
 _SOON_us = const(12)  # the least that is worth an alarm
 _LEAD_us = const(35)  # from the alarm to the first look at the block
 _SPIN = const(40)  # such looks, some 60 us
-_SIZE = const(577)
+_SIZE = const(578)
 ROOM = _LANE, _SIZE  # words of `mem`: of the bus, and of each lane
 
 _PUSH_X = const(0x4020)  # in(x, 32), which pushes (alert_age.py)
@@ -148,6 +150,7 @@ def step(mem: ptr32) -> int:
     kind = 0
     torn = 0
     stamp_of = 0
+    range_of = 0
     if lane >= 0:
         done = _LANE + lane * _SIZE
         kind = int(mem[_KIND])
@@ -177,6 +180,7 @@ def step(mem: ptr32) -> int:
                 mem[done + _WANT] = 1
             torn = int(mem[_TORN])
             stamp_of = int(mem[_STAMP_OF])
+            range_of = int(mem[_RANGE_OF])
             lane = -1
         else:
             need = 0
@@ -214,6 +218,7 @@ def step(mem: ptr32) -> int:
                 if room > 0:
                     mem[slot] = kind | torn
                     mem[slot + 1] = stamp_of
+                    mem[slot + 2] = range_of
                     mem[done + _HEAD] = (head + 1) & 0xFFFF
         elif lane < 0 and int(mem[_LOCK]) != _FINISH:
             mem[_WAITING] = 0  # an edge sets it again
@@ -257,6 +262,7 @@ def step(mem: ptr32) -> int:
                 stamp = int(mem[at + _STAMP])
                 mem[_TORN] = 0
                 mem[_STAMP_OF] = stamp
+                mem[_RANGE_OF] = int(mem[at + _RANGE])
                 if int(block[_TAR]) != int(mem[at + _ADDRESS]):
                     block[_ENABLE] = 0
                     block[_TAR] = int(mem[at + _ADDRESS])

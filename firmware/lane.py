@@ -2,7 +2,7 @@
 loop.
 
 A lane is one chip. Its state is in the array of 32-bit words `mem` of its bus, from word `base` on, so that interrupt
-and main loop share it without objects. The ring's slots have 8 words each: kind (| TORN), stamp, one that is free, and
+and main loop share it without objects. The ring's slots have 8 words each: kind (| TORN), stamp, range (ranges.py), and
 the bytes of a script as read, most significant first, three to a word. Nothing here allocates between `go` and `stop`.
 """
 

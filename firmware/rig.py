@@ -48,7 +48,10 @@ class Rig:
         self.boot = int.from_bytes(os.urandom(4), "little")
         self.clock = Clock64()
         self.link = link or Link()
-        self.samplers = [Sampler(rail, chip, self.link, self.clock) for rail, chip in zip(board.RAILS, board.chips())]
+        self.samplers = []
+        for rail, chip in zip(board.RAILS, board.chips()):
+            make = __import__("ranges").Ranged if rail.get("low") else Sampler  # a board without does not load it
+            self.samplers.append(make(rail, chip, self.link, self.clock))
         self.switch = Switch(board.SWITCH, board.SIDEBAND, board.SYNC, self.samplers, self.link, self.clock)
         self.scope = self.switch.scope = Scope(board.SCOPE, self.link, self.clock, board.PAIR, board.GATE_SUPPLY)
         self.fast = Fast(board.FAST, self.link, self.clock) if board.FAST else None

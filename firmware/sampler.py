@@ -27,7 +27,7 @@ _BASELINE = const(16384)  # conversions over which it is averaged
 _ENERGY_us = const(1_000_000)
 _BLOCK = const(1 << 29)  # conversions after which counting begins again: an integer of 2**30 or more is a heap object
 _OF_ROW = "rail", "name", "bus", "shunt_uOhm", "shunt_tolerance_ppm", "current_lsb_pA", "nominal_mV", "protect"  # in H
-_OWN = "shunt_emf_nV_per_C", "amplifier_nA"  # likewise, if the build has it
+_OWN = "shunt_emf_nV_per_C", "amplifier_nA", "low"  # likewise, if the build has it
 _WATCHED = const(8)  # samples per pass during a cut, so that the switch sees its edge before later samples
 
 

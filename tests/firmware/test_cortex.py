@@ -8,7 +8,7 @@ import cortex
 import pytest
 import vipersource
 
-FILES = ("clock64", "lane", "link", "protect", "ramp", "i2c_fifo", "spi_lane")
+FILES = ("clock64", "lane", "link", "protect", "ramp", "i2c_fifo", "spi_lane", "ranges")
 VECTORS = vipersource.FIRMWARE.parent / "tests/micropython/viper_vectors.py"
 OPEN, DISCHARGE, SHORTEST = 1, 3, 4  # of pulse.py, whose programs are assembler
 BLOCKS = 4
@@ -19,10 +19,12 @@ ON_BOARD = f"""
 import sys, machine
 class Fake:
     def __getattr__(self, name): return None
-for name in ("select", "registers", "wire", "oneshot", "ina228", "switch", "board"): sys.modules[name] = Fake()
+for name in ("select", "registers", "wire", "oneshot", "ina228", "switch", "board", "bypass", "sampler"):
+    sys.modules[name] = Fake()
 sys.modules["time"] = time = Fake()
 pulse = sys.modules["pulse"] = Fake()
 pulse.OPEN, pulse.DISCHARGE, pulse.SHORTEST = {OPEN}, {DISCHARGE}, {SHORTEST}
+sys.modules["sampler"].Sampler = object
 pulse.word = lambda pins, cycles: pins | (cycles - {SHORTEST}) << 2
 sys.modules["oneshot"].PAGE = {cortex.FIRST_BLOCK + 3 * 0x4000 >> 14}
 sys.modules["oneshot"].start = lambda handler: None
@@ -66,6 +68,8 @@ def expected():
         "pulse": fake(OPEN=OPEN, DISCHARGE=DISCHARGE, SHORTEST=SHORTEST, word=lambda p, n: p | (n - SHORTEST) << 2),
         "registers": fake(usb_idle=None),
         "wire": fake(),
+        **{"ina228": fake(SensorError=None), "switch": fake(IDLE=None), "bypass": fake(Bypass=None)},
+        "sampler": fake(Sampler=object),
         "time": fake(ticks_us=None, ticks_diff=None, ticks_add=None),
         "sys": fake(implementation=fake(_machine="")),
     }

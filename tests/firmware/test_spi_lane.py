@@ -339,7 +339,17 @@ def test_the_layout_of_a_lane_is_one(name):
         assert own[word] == common[word]
     assert max(int(v) for v in common.values()) == 20 < min(int(own[w]) for w in own if w in ("_ADDRESS", "_CS"))
     assert int(own["_SIZE"]) == int(own["_SLOTS"]) + 8 * int(own["_RING"])
-    words, behind = {"i2c_fifo": (19, ["_FULL", "_EVERY", "_ALERT", "_LESS"]), "spi_lane": (22, ["_FULL"])}[name]
+    of_i2c = ["_FULL", "_EVERY", "_ALERT", "_LESS", "_RANGE"]
+    words, behind = {"i2c_fifo": (19, of_i2c), "spi_lane": (22, ["_FULL"])}[name]
     assert [int(own[w]) for w in [*behind, "_SLOTS"]] == [
         int(own["_SCRIPT"]) + 2 * words + k for k in range(len(behind) + 1)
     ]
+
+
+def test_words_that_two_ranges_use_are_those_of_their_lane():
+    own, bus = constants("ranges"), constants("i2c_fifo")
+    of_lane = ("_HEAD", "_TAIL", "_MASK", "_SLOTS")
+    assert [own[word] for word in of_lane] == [constants("lane")[word] for word in of_lane]
+    of_bus = ("_SIO", "_AGE", "_INSTR", "_RXF", "_PER", "_RANGE", "_GPIO_IN", "_PUSH_X", "_OLDEST")
+    assert [own[word] for word in of_bus if word in own] == [bus[word] for word in of_bus if word in own]
+    assert set(of_bus) - set(own) == {"_GPIO_IN"}  # a sum

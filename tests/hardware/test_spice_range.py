@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT
 
 from ssdrig.meter import uncertainty
+from ssdrig.rig import builds
 
 simulate = pictures.simulator()
 RAILS = ("m2_3v3", "sata_5v", "sata_12v")
@@ -100,12 +101,13 @@ def rail(shunt_uOhm, ppm=10_000):
 
 def test_1_mW_is_known_to_3_percent():
     """On 3.3 V without a calibration: the low range's resistor of 0.1 %, the sensor, thermal EMF; and what the circuit
-    puts into the rail or loses."""
-    low = rail(508_000, 1000)
-    own_W = uncertainty.expanded_W([uncertainty.Mean(low, 3.3, 1e-3)])
-    shift_A = V["low_float"] / V["low_shift_resistor"]  # known to 10 %
-    leak_A = 1e-8  # of the sensor's switch, some ten Ohm: next to nothing
-    stated_W = (own_W**2 + (3.3 * 0.1 * shift_A) ** 2 + (3.3 * leak_A) ** 2) ** 0.5
+    puts into the rail or loses. As the build states it."""
+    low = builds.read("front_end")["rails"][0]["low"]
+    assert low["shunt_uOhm"] == round(1e6 * (V["low_shunt"] + V["shunt"]))
+    assert low["shunt_tolerance_ppm"] >= (1000 * V["low_shunt"] + 10_000 * V["shunt"]) / (V["low_shunt"] + V["shunt"])
+    assert low["feed_nA"] == pytest.approx(1e9 * V["low_float"] / V["low_shift_resistor"], abs=1)
+    mean = uncertainty.Mean(rail(8000) | {"low": low}, 3.3, 1e-3, low=(1.0, 1e-3))
+    stated_W = uncertainty.expanded_W([mean])
     assert stated_W < 0.03e-3
     assert f"| 1 mW on 3.3 V, not calibrated | {stated_W / 1e-5:.1f} |" in README
 

@@ -1,17 +1,138 @@
-"""A rail with two ranges (hardware/frontend), as the host reads its frames (wire.py)."""
+"""A rail with two ranges (hardware/frontend): firmware and host on the SIMULATED board, against what the rail drew."""
 
 import contextlib
 import json
+import random
 
 import numpy as np
 import pytest
 import stream
 import test_reduced
+from simboard import FAST, Board
 
-from ssdrig.meter import calibration, chips, messages, pieces, rails, ranges, samples, uncertainty, wire
+from selfcheck import front_end
+from ssdrig.meter import calibration, chips, messages, pieces, power, rails, ranges, samples, uncertainty, wire
+from ssdrig.rig import builds
 
 S_NS = 10**9
-LOW = {"shunt_uOhm": 508_000, "shunt_tolerance_ppm": 1150, "feed_nA": 425}
+SUPPLY_V = 5.0
+LOW = {"shunt_uOhm": 508_000, "shunt_tolerance_ppm": 1150, "feed_nA": 425, "release": 2, "state": 3}
+RAIL = {"fine": False, "current_lsb_pA": 39_062_500, "lead_mOhm": 0, "low": LOW}
+# as a good rig is: a tenth of what its parts may be off
+REAL = {"ppm": 0.0, "noise": 1, "offset_uV": 0.1, "gain_ppm": 50, "vbus_gain_ppm": 20}
+
+
+def settings(steps, **true):
+    """steps: [(s since boot, A from then on)], above what the feed gives."""
+    amps = [0.0, *[amps for _, amps in steps]]
+    surges = [[at, after - before, 0.0] for (at, after), before in zip(steps, amps)]
+    return REAL | FAST | {"rail": RAIL | {"true": {"surges": surges, "low": 1.0004, **true}}}
+
+
+def seen(folder, watts, steps, until_s, **true):
+    """What the host makes of a load of `watts` and these steps; (Power, board)."""
+    with Board(folder, watts, settings(steps, **true)) as board:
+        board.go()
+        tick0 = board.truth()[-1]["tick0"]
+        board.until(lambda: board.samples() and board.samples()[-1][1] > tick0 + until_s * 1e6)
+    assert board.damaged == []
+    return front_end.power_of(board.frames, board.truth()[-1]["tick0"]), board
+
+
+class Truth:
+    """What the rail drew, in W and J by seconds since boot."""
+
+    def __init__(self, watts, steps):
+        self.at_s = np.array([0.0, *[at for at, _ in steps]])
+        self.A = watts / SUPPLY_V + np.array([0.0, *[amps for _, amps in steps]])
+
+    def mean_A(self, from_s, to_s):
+        cuts = np.clip(np.append(self.at_s, 1e9), from_s, to_s)
+        return float((np.diff(cuts) * self.A).sum() / (to_s - from_s))
+
+    def J(self, from_s, to_s):
+        return self.mean_A(from_s, to_s) * SUPPLY_V * (to_s - from_s)
+
+
+def window(of, truth, from_s, to_s):
+    """(energy, its stated error, what the rail drew) in J."""
+    span_ns = [round(from_s * S_NS), round(to_s * S_NS)]
+    joules = rails.energy_J([of], *span_ns)
+    stated_J = rails.uncertainty_W([of], span_ns, [joules / (to_s - from_s)]) * (to_s - from_s)
+    return joules, stated_J, truth.J(from_s, to_s)
+
+
+def test_1_mW_and_25_W_in_one_run(tmp_path):
+    steps = [(1.6, 5.0), (2.6, 0.0)]
+    of, board = seen(tmp_path, 1e-3, steps, 4.6)
+    truth = Truth(1e-3, steps)
+    for from_s, to_s in ((0.8, 1.5), (2.9, 4.5)):
+        joules, stated_J, true_J = window(of, truth, from_s, to_s)
+        assert abs(joules - true_J) < stated_J < 0.03 * joules and true_J == pytest.approx(1e-3 * (to_s - from_s))
+    joules, stated_J, true_J = window(of, truth, 1.7, 2.5)
+    assert abs(joules - true_J) < stated_J < 0.015 * joules and true_J == pytest.approx(20, rel=1e-3)
+    assert moves(of) <= 3 + 1 + 3  # to let go of the bypass takes a conversion more
+    assert abs(of.closure.corrected_percent) < max(0.1, of.closure.resolution_percent)
+
+
+def moves(of):
+    """How many conversions in which the bypass moved there are: all that is lost."""
+    number = len(of.boots[-1].moves[0])
+    assert of.lost == number and of.counts["missed"] == 0 and of.counts["unconverted"] == 0
+    return number
+
+
+def bursts(dice, until_s):
+    """Steps up and down, some through the threshold of 51 mA, from 20 us to 300 ms."""
+    out, at = [], 0.7
+    while at < until_s:
+        high = dice.choice([0.035, 0.06, 0.3, 3.0])
+        out += [(at, high), (at + 10 ** dice.uniform(-4.7, -0.5), dice.choice([0.0, 0.01, 0.04]))]
+        at = out[-1][0] + 10 ** dice.uniform(-3, -0.4)
+    return out
+
+
+@pytest.mark.parametrize("seed", [46, 47])
+def test_energy_of_a_load_that_goes_through_the_threshold(tmp_path, seed):
+    steps = bursts(random.Random(seed), 6.0)
+    of, board = seen(tmp_path, 5e-3, steps, 6.4)
+    truth = Truth(5e-3, steps)
+    joules, stated_J, true_J = window(of, truth, 0.7, 6.3)
+    assert abs(joules - true_J) < stated_J
+    assert moves(of) > 10 and of.in_low.any() and not of.in_low.all()
+    assert board.logs() == ""
+
+
+def test_no_sample_has_a_wrong_value(tmp_path):
+    """Each stands for what flowed while its current was converted, in either range."""
+    steps = bursts(random.Random(1), 6.0)
+    of, _ = seen(tmp_path, 5e-3, steps, 6.4)
+    truth = Truth(5e-3, steps)
+    begin_s = of.t_ns / S_NS - 1102e-6 / 1.005
+    true_A = np.array([truth.mean_A(begin, begin + 1052e-6 / 1.005) for begin in begin_s])
+    noise_A = np.where(of.in_low, 4e-6, 2.4e-4)
+    # a stamp is good to 4 us of a conversion of 1.05 ms, in which the current may step by 3 A
+    steep = np.abs(np.gradient(true_A)) > 1e-6
+    off = np.abs(of.I - true_A) / (5 * noise_A + 1e-3 * true_A + np.where(steep, 0.03, 0.0))
+    assert off.max() < 1
+
+
+def test_a_load_beside_the_threshold_does_not_chatter(tmp_path):
+    """45 and 55 mA every 3 ms: the bypass closes, and stays so."""
+    steps = [(0.5 + 3e-3 * k, 0.055 if k % 2 == 0 else 0.045) for k in range(100)]
+    of, _ = seen(tmp_path, 5e-5, steps, 0.79)
+    after = of.t_ns > 0.51 * S_NS
+    assert not of.in_low[after].any() and moves(of) <= 5
+
+
+def test_a_line_that_never_reports_an_open_bypass_costs_samples_not_truth(tmp_path):
+    of, board = seen(tmp_path, 1e-3, [], 1.5, state="stuck")
+    assert "does not open" in board.logs()
+    assert not of.in_low.any() and 30 <= moves(of) <= 40
+    assert np.abs(of.I - 2e-4).max() < 2e-3
+
+
+# ---- the host
 
 
 def row_of(t_us, current, index, config):
@@ -136,3 +257,31 @@ def test_a_board_may_say_anything(low):
     assert messages.FORMS[wire.HELLO](hello)
     with contextlib.suppress(KeyError, TypeError):
         assert not messages.is_rail(facts(low=low))
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({}, None),
+        ({"feed_nA": 0}, "above 0"),
+        ({"shunt_uOhm": 9000}, "times"),
+        ({"release": 6}, "pin twice"),
+        ({"state": 40}, "GPIOs"),
+        ({"x": 1}, "is not"),
+    ],
+)
+def test_a_build_with_a_low_range(change, wrong):
+    build = builds.read("one_rail")
+    build = build | {"rails": [build["rails"][0] | {"low": LOW | change}]}
+    if wrong is None:
+        assert builds.complaint(build) is None
+    else:
+        assert wrong in builds.complaint(build)
+
+
+def test_a_low_range_wants_a_chip_that_the_interrupt_reads():
+    build = builds.read("ina229")
+    row = build["rails"][0] | {"low": LOW | {"release": 20, "state": 21}}
+    assert "I2C0" in builds.complaint(build | {"rails": [row]})
+    for name in ("is_low", "low"):
+        assert not power.corrected({name: None})

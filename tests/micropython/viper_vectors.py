@@ -173,6 +173,33 @@ def of_spi(spi_lane, blocks, chance):
         yield "spi", what, result, crc(mem, buf), [b.words() for b in blocks]
 
 
+def of_ranges(ranges, blocks, chance):
+    """Edges of a rail with two ranges, its lines and counts at any value; rings and frames of any content."""
+    ages, counts, sio, _ = blocks
+    at, ring, n = 20, 100, 16
+    mem, words, frame = array("i", [0] * (ring + 8 * n)), array("i", [0] * 13), bytearray(400)
+    mem[6] = sio.page
+    mem[at + 6], mem[at + 7] = ring, n - 1
+    mem[at + 17], mem[at + 18], mem[at + 19], mem[at + 20] = ages.page, 20, 21, 1049
+    words[2:5], words[8:13] = array("i", [8, 4, 64]), array("i", [counts.page, 22, 23, 437, 3_000_000])
+    for turn in range(300):
+        sio[1] = (0, 12, 12, chance(4) << 2)[turn // 4 & 3] + 64 * (chance(8) == 0)  # closed, open, any
+        ages[21] = -1 - (chance(4000) if chance(9) else chance(1 << 22))
+        counts[23] = 3_000_000 - chance(20_000) if chance(9) else -1
+        if not chance(9):
+            words[7] = 1
+        ranges.mark(words, mem, at)
+        tail = chance(65536)
+        mem[at], mem[at + 1] = (tail + chance(n + 1)) & 0xFFFF, tail
+        for k in range(n):
+            mem[ring + 8 * k + 2] = chance(12) // 4
+        for k in range(400):
+            frame[k] = chance(256) if k & 7 != 7 else (0, 255)[chance(2)]
+        words[0] = chance(65536)
+        waiting = ranges.stretch(mem, at, chance(3))
+        yield "ranges", waiting, ranges.rested(words, frame, 0, 1 + chance(50)), crc(mem, words), mem[at + 65]
+
+
 def lines(files, blocks):
     """files: modules by name; blocks: four with `page` (address >> 14), words by index, and words()."""
     yield from of_link(files["link"], Chance(1))
@@ -187,3 +214,4 @@ def lines(files, blocks):
     for block in blocks:
         block.clear()
     yield from of_spi(files["spi_lane"], blocks, Chance(20))
+    yield from of_ranges(files["ranges"], blocks, Chance(21))

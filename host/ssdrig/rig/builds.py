@@ -17,6 +17,8 @@ FILE = "board.json"
 RAIL = "rail name chip bus alert shunt_uOhm shunt_tolerance_ppm current_lsb_pA vbus_us vshunt_us nominal_mV lead_mOhm"
 PLACE = {"I2C0": "address", "SPI0": "cs"}
 GPIOS = range(29)
+LOW = "shunt_uOhm", "shunt_tolerance_ppm", "feed_nA", "release", "state"  # of a rail's low range
+LEAST_LOW, MOST_LOWS, MOST_AGED = 10, 2, 3  # firmware/bypass.py has a machine for two, alert_age.py for three
 FAST_GPIO = 28  # ADC2
 GATE_SUPPLY_V = 24  # hardware/values.csv: gate_supply
 GATE_DIVIDER = 112 / 12  # 100 kOhm and 12 kOhm: 24 V are 2.57 V at the ADC
@@ -75,6 +77,12 @@ def complaint(build: object) -> str | None:
     if error := _of_fast(build):
         return f"fast: {error}"
     pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
+    lows = [row["low"] for row in rails if row.get("low")]
+    if len(lows) > MOST_LOWS:
+        return f"{len(lows)} rails with a low range; {MOST_LOWS} can have one"
+    if any(row.get("low") for row in rails[MOST_AGED:]):
+        return f"a low range of a rail that is not one of the first {MOST_AGED}, whose stamps go by the edge's age"
+    pins += [low[name] for low in lows for name in LOW[3:]]
     if error := _of_gate_supply(build.get("gate_supply")):
         return f"gate_supply: {error}"
     pins_of_gate = [build["gate_supply"]["gpio"]] if build.get("gate_supply") else []
@@ -218,9 +226,27 @@ def _of_rail(row: dict, rails: int) -> str | None:
         return "rail is a number, and alert a GPIO"
     if not isinstance(row["lead_mOhm"], int) or not 0 <= row["lead_mOhm"] <= 1000:
         return f"lead_mOhm {row['lead_mOhm']!r} is not 0 to 1000"
+    if error := _of_low(row):
+        return f"low: {error}"
     if error := _of_limits(row, rails):
         return error
     return _of_registers(row, chips.CHIPS[row["chip"]])
+
+
+def _of_low(row: dict) -> str | None:
+    """Whether the rail can have the low range that its row asks for."""
+    low = row.get("low")
+    if low is None:
+        return None
+    if not isinstance(low, dict) or set(low) != {*LOW}:
+        return f"{low!r} is not {', '.join(LOW)}"
+    if row["bus"] != "I2C0" or not chips.CHIPS[row["chip"]].charge:
+        return f"an {row['chip']} on {row['bus']}: it wants an INA228 on I2C0"
+    if not all(_positive(low[name]) for name in LOW[:3]) or low["shunt_uOhm"] < LEAST_LOW * row["shunt_uOhm"]:
+        return f"{', '.join(LOW[:3])} above 0 were expected, the first {LEAST_LOW} times the shunt's, not {low}"
+    if any(type(low[name]) is not int or low[name] not in GPIOS for name in LOW[3:]):
+        return f"release and state are GPIOs 0 to 28, not {low}"
+    return None
 
 
 def _of_limits(row: dict, rails: int) -> str | None:
@@ -241,7 +267,8 @@ def _of_limits(row: dict, rails: int) -> str | None:
         return f"protect would open {row['nominal_mV'] / 1000:g} V at {limits['V']:g} V, below its +5 %"
     if limits["V"] * 1000 > 1.5 * row["nominal_mV"]:
         return f"protect lets {row['nominal_mV'] / 1000:g} V rise to {limits['V']:g} V"
-    least_ms = fits.trip_us(chip.conversion_us(row), rails) // 1000 + 1
+    lost_us = 2 * chip.conversion_us(row) if row.get("low") else 0  # when it leaves the low range
+    least_ms = (fits.trip_us(chip.conversion_us(row), rails) + lost_us) // 1000 + 1
     if limits["ms"] < least_ms:
         return (
             f"protect within {limits['ms']:g} ms: with these conversions and {rails} rails {least_ms} ms is the least"

@@ -231,6 +231,15 @@ class _Module:
     pass
 
 
+def offer(name, names):
+    """`import name` will give these names."""
+    import usys
+
+    usys.modules[name] = module = _Module()
+    for key in names:
+        setattr(module, key, names[key])
+
+
 def objects(path):
     """The names of a file of viper functions, its source unchanged except the decorators, which become those of
     machine code that handles objects (cosim says how to find a defect in it), and the casts, which are taken off: here
@@ -265,8 +274,5 @@ def install(path):
     names = objects(path)
     for name in ("edge", "step"):
         names[name] = timed(names[name])
-    module = _Module()
-    for name in names:
-        setattr(module, name, names[name])
-    usys.modules["i2c_fifo"] = module
+    offer("i2c_fifo", names)
     return names

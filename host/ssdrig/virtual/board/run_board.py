@@ -15,6 +15,7 @@ usys.path[:] = [config["firmware"], config["stand_ins"], ".frozen"]
 
 import adc_ring_model
 import alert_age_model
+import bypass_model
 import cosim
 import feed_reader
 import i2c_block
@@ -234,6 +235,16 @@ def more_rails():
     board.SIDEBAND = machine.gates.sideband
 
 
+def low_ranges():
+    """The bypass of each rail that has a switch and "low"."""
+    for n, behind in enumerate(gates.values()):
+        for row in board.RAILS:
+            if row["rail"] == board.SWITCH[n]["rail"] and row.get("low"):
+                bypass_model.fitted[row["rail"]] = bypass_model.LowRange(row, behind, cosim.boot)
+    if bypass_model.fitted:
+        bypass_model.install(config["firmware"] + "/ranges.py")
+
+
 def fast_channel(row, of):
     """The amplifier of the fast current channel across the shunt of a rail, as the one who builds the board has it in
     board.json; its "true" is what that does not know: "gain" (a factor), "zero" (counts of no current), "absent" (no
@@ -254,6 +265,7 @@ usys.modules["registers"] = registers_model
 usys.modules["adc_ring"] = adc_ring_model
 usys.modules["alert_age"] = alert_age_model
 usys.modules["sar_ring"] = sar_ring_model
+usys.modules["bypass"] = bypass_model
 rp2.button = config["bootsel"]
 os.first = config["boot"].to_bytes(4, "little")
 usys.modules["sys"] = _Sys()
@@ -290,6 +302,7 @@ if has_firmware:
         board.GATE_SUPPLY = row
     for what in config["exchanged"]:
         exchange(what)
+    low_ranges()
     errors = [config[name] for name in ("osc_ppm", "offset_uV", "gain_ppm", "vbus_gain_ppm", "noise")]
     chip = wiring.sensors(board.RAILS, rail.window, cosim.boot, errors)[0]
     fault_alarms()

@@ -227,13 +227,8 @@ def charge_drain():
 
 def install(path):
     """What `import spi_lane` will give: the firmware's file at `path`. Returns its globals."""
-    import usys
-
     names = i2c_block.objects(path)
     names["edge"] = timed(names["edge"], 3)
     names["exchange"] = timed(names["exchange"], 5)
-    module = i2c_block._Module()
-    for name in names:
-        setattr(module, name, names[name])
-    usys.modules["spi_lane"] = module
+    i2c_block.offer("spi_lane", names)
     return names

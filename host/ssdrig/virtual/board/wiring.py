@@ -1,6 +1,7 @@
 """Which SIMULATED sensor chips are on the board: one for each row of the firmware's board.RAILS, wired as the row
 states."""
 
+import bypass_model
 import cosim
 import machine
 import spi_block
@@ -52,6 +53,8 @@ def sensors(rows, window, t, errors):
     for row in rows:
         load, true = row.get("simulated"), row.get("true", {})
         sees = window if load is None else load.get("window") or constant(load["A"], load["V"], true_lead_mOhm(row))
+        if row.get("low"):
+            sees = bypass_model.fitted[row["rail"]].window
         if true.get("shunt") == "open":
             sees = open_shunt
         osc_ppm = errors[0] + (load.get("osc_ppm", 0) if load else 0)
