@@ -79,7 +79,7 @@ def figures(name: str, bench: Callable[..., list], how: dict[str, int | str]) ->
         ended = f"signal {-error.returncode}" if error.returncode < 0 else f"exit code {error.returncode}"
         words = error.cmd if isinstance(error.cmd, str) else shlex.join(map(str, error.cmd))
         expected = f"what `selfcheck {name}` looks at to be carried out"
-        raise JournalError(expected, f"{ended} of {words}", "see what it said, above") from error
+        raise JournalError(expected, f"{ended} of {words}", "see its output above") from error
 
 
 def check(args) -> None:

@@ -312,4 +312,4 @@ def _damage() -> list[Figure]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-BENCHES = {"damage": ("any damage of a run folder is said: no traceback, no silent number", _damage)}
+BENCHES = {"damage": ("any damage of a run folder is reported: no traceback, no silent figure", _damage)}

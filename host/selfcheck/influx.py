@@ -70,7 +70,7 @@ def _wait_for_load(process: subprocess.Popen, runs: Path) -> Path:
             if any(e["kind"] == "step.start" and e["step"] == "load" for e in journal.events(header.parent)):
                 return header.parent
         time.sleep(0.2)
-    raise JournalError("a run that reaches its load", f"exit code {process.poll()}", "see what the run said above")
+    raise JournalError("a run that reaches its load", f"exit code {process.poll()}", "see its output above")
 
 
 def _compare(run: Path, server: influxd.Influxd) -> list[Figure]:

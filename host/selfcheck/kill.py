@@ -67,7 +67,7 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
     if database:
         words += ["--influx", database.url]
     folder.mkdir()
-    output = folder / "said.jsonl"
+    output = folder / "output.jsonl"
     with output.open("wb") as out:
         host = subprocess.Popen(
             words, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=with_me()

@@ -44,7 +44,7 @@ def campaign(seed: int) -> Campaign:
         words = [sys.executable, "-P", "-m", "ssdrig", "run", "powerloss", "--virtual", "sata-tlc", *faults]
         words += ["--capacity", "128MiB", "--quiet", "--cuts", str(CUTS), "--seed", str(seed), "--runs", name]
         words += [word for one in SET for word in ("--set", one)]
-        with open(Path(name, "said"), "wb") as output:
+        with open(Path(name, "output"), "wb") as output:
             process = subprocess.Popen(
                 words, stdout=output, stderr=output, start_new_session=True, preexec_fn=with_me()
             )

@@ -17,12 +17,12 @@ SET = ("off_time=0.6 s", "window=32 MiB")
 
 
 def begin(runs: Path, cuts: int, *sets: str) -> subprocess.Popen:
-    """Start a campaign whose run folder comes to lie in `runs`; what it says goes to the file `said` there. It ends
+    """Start a campaign whose run folder comes to lie in `runs`; it prints to the file `output` there. It ends
     when this process is gone."""
     words = [sys.executable, "-P", "-m", "ssdrig", *WORDS, "--cuts", str(cuts), "--runs", str(runs)]
     for setting in (*SET, *sets):
         words += ["--set", setting]
-    with open(runs / "said", "wb") as output:
+    with open(runs / "output", "wb") as output:
         return subprocess.Popen(words, stdout=output, stderr=output, start_new_session=True, preexec_fn=with_me())
 
 
@@ -48,8 +48,8 @@ def folder(runs: Path) -> Path | None:
 
 
 def last_output(runs: Path) -> str:
-    """The end of what the campaign said."""
-    return (runs / "said").read_text(errors="replace").strip()[-500:]
+    """The end of the campaign's output."""
+    return (runs / "output").read_text(errors="replace").strip()[-500:]
 
 
 def records(run: Path) -> list[dict]:
@@ -63,7 +63,7 @@ def cuts_of(judged: Iterable[Mapping]) -> list[Mapping]:
 
 
 def report(run: Path, number: int) -> dict[str, Any]:
-    """What the rig said of a session's cut."""
+    """The rig's report of a session's cut."""
     return json.loads((run / sessions.folder(number) / "verdict.json").read_bytes())["report"]
 
 

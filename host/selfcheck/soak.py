@@ -35,7 +35,7 @@ FAULTS = {
     "value": ("wrong", [CURRENT, VALUE], ()),
     "reset": ("reset", 0, ("forgot its configuration", "expected an INA228")),
 }
-REPORT_us = 1_000_000  # within which a fault is said
+REPORT_us = 1_000_000  # within which a fault is reported
 LATE_us = 100  # by which a stamp may be off a whole period
 CHARGE_LSB = 3  # that the register's rounding leaves open
 GROWTH_B = 1024
@@ -189,8 +189,8 @@ def open_charge(rail: Rail) -> list[tuple[int, int]]:
     return out
 
 
-def unsaid(seen: Seen) -> list[tuple[int, str]]:
-    """Faults that neither the rig has said in time, nor the closure of a rail shows."""
+def unreported(seen: Seen) -> list[tuple[int, str]]:
+    """Faults that neither the rig reported in time nor the closure of a rail shows."""
     gaps = [gap for rail in seen.rails for gap in open_charge(rail)]
     out = []
     for t_us, kind in seen.faults:
@@ -237,7 +237,7 @@ def figures(seen: Seen, ticks: int) -> list[Figure]:
         at_most("samples that are not of their time", sum(wrong(rail, start_us) for rail in rails), "", values),
         at_most("behind the end, the last sample", max(last_us - int(r.t_us[-1]) for r in rails) / 1e3, "ms", 1000),
         Figure("faults", len(seen.faults), "", "none", True),
-        exactly("faults that nothing reports", len(unsaid(seen)), "", 0),
+        exactly("faults that nothing reports", len(unreported(seen)), "", 0),
         at_most("memory in use, growth", max(used) - used[0], "B", GROWTH_B),
     ]
 

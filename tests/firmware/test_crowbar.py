@@ -101,7 +101,7 @@ def test_giving_up_releases_and_says_so():
     assert switch.state == "off"
     did = board.taken()
     assert ("let go", 10) in did
-    report = next(what[1] for what in did if what[0] == "said")
+    report = next(what[1] for what in did if what[0] == "report")
     assert not report["ok"] and "gave up" in report["rails"][0]["released"]
 
 

@@ -88,7 +88,7 @@ def test_power_returns_with_perst_low_for_longer_than_pcie_asks():
     switch.turn()
     did = board.taken()
     assert ("pin", PERST, "in") in did and switch.state == "idle"
-    (about,) = [what[1] for what in did if what[0] == "said"]
+    (about,) = [what[1] for what in did if what[0] == "report"]
     assert about["ok"] and about["perst_us"] - about["on_us"] >= 100_000
 
 

@@ -10,7 +10,7 @@ def test_a_campaign_that_makes_no_run_folder_is_a_fault_and_the_others_go_on(tmp
     """On a host without time for it the bench ended with an AssertionError, and what it had found was lost."""
 
     def begin(runs, cuts, *sets):
-        (runs / "said").write_text("usage\n")
+        (runs / "output").write_text("usage\n")
         return subprocess.Popen(["false"], start_new_session=True)
 
     monkeypatch.setattr(powerloss_runs, "begin", begin)

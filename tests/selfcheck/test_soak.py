@@ -93,4 +93,4 @@ def test_a_fault_that_is_not_reported_is_found(seen, kind):
     other.logs = [(t, text) for t, text in seen.logs if abs(t - at) > soak.REPORT_us]
     for rail in other.rails:
         rail.energies = []
-    assert (at, kind) in soak.unsaid(other)
+    assert (at, kind) in soak.unreported(other)

@@ -103,7 +103,7 @@ class Link:
             self.logged.append(text)
             return
         assert kind in (wire.CUT_REPORT, wire.TRIP)
-        self.did.append(("said" if kind == wire.CUT_REPORT else "trip", json.loads(text)))
+        self.did.append(("report" if kind == wire.CUT_REPORT else "trip", json.loads(text)))
 
     def answer(self, buf, n):
         self.did.append(("frame", bytes(buf[:n])))
@@ -196,5 +196,5 @@ class Board:
 
     def report(self):
         """The only report since the last call."""
-        (about,) = [what[1] for what in self.taken() if what[0] == "said"]
+        (about,) = [what[1] for what in self.taken() if what[0] == "report"]
         return about

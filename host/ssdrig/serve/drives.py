@@ -61,7 +61,7 @@ def one(same: Sequence[Run], folder: Callable[[Run], Path], watched: Path) -> di
         key: status[key] for key in ("health", "health_ok", "temperature_C", "power_on_hours", "host_written_bytes")
     }
     wear["health_reasons"] = [reason["words"] for reason in status["health_reasons"]]
-    wear |= {"wa": status["wa"]["words"], "said": projection_sentences(status), "unknown": status["unknown"]}
+    wear |= {"wa": status["wa"]["words"], "sentences": projection_sentences(status), "unknown": status["unknown"]}
     wear["read_utc_ms"] = latest["utc_ns"] // 10**6
     every = [snapshot for snapshot, _ in documents][:: max(1, len(documents) // MOST_TREND)]
     trend = [

@@ -222,7 +222,7 @@ const Lists = (() => {
     box.append(el("p", [health, w.temperature_C == null ? null : `${w.temperature_C} °C`, w.power_on_hours == null ? null : `${num(w.power_on_hours, 0)} h on`, `host written ${size(w.host_written_bytes)}`, `WA: ${w.wa}`, `read ${utc(w.read_utc_ms)} UTC`].filter(Boolean).join(" · ")));
     for (const [words, percent, more] of [["TBW", w.tbw_used_percent, w.rated_tbw_bytes ? `of ${size(w.rated_tbw_bytes)}` : ""], ["Warranty time", w.warranty_used_percent, w.warranty_end ? `to ${w.warranty_end}` : ""], ["Percentage used", w.percentage_used, ""], ["Spare left", w.available_spare_percent, ""]]) if (percent != null) box.append(meter(`${words} ${more}`, percent, words === "Spare left" ? percent <= 10 : percent >= 100));
     for (const text of w.health_reasons) box.append(el("p", text, { class: "warning" }));
-    for (const text of w.said) box.append(el("p", text));
+    for (const text of w.sentences) box.append(el("p", text));
     if (w.unknown.length) box.append(el("details", null, {}, el("summary", `Not known: ${w.unknown.length}`), el("ul", null, {}, ...w.unknown.map((text) => el("li", text)))));
     if (reply.trend.length > 1) trend(box, reply.trend);
     else box.append(el("p", "A trend needs two readings: ssdrig watch records them.", { class: "soft" }));

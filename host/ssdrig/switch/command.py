@@ -39,7 +39,7 @@ def timed(work, at_ns: int | None = None) -> Edge:
 def carry_out(command: str, option: str) -> None:
     """Run a command in its own session: Ctrl-C ends ssdrig in order, and no command halfway. What it starts
     may go on, and keep its stdout and stderr: only the shell is waited for. Raises RigError, in words of `option`."""
-    with open(os.memfd_create("said"), "w+b") as output:  # also on a full disk
+    with open(os.memfd_create("output"), "w+b") as output:  # also on a full disk
         try:
             shell = subprocess.Popen(
                 command,

@@ -115,10 +115,10 @@ def stored(event: Mapping) -> list[str]:
 def refresh(event: Mapping) -> list[str]:
     """The drive's own activity."""
     moved = (event["since_power_on"] or {}).get("nand_written_bytes")
-    bytes_said = "NAND bytes are not counted" if moved is None else f"{size(moved)} written to NAND on its own"
+    nand = "NAND bytes are not counted" if moved is None else f"{size(moved)} written to NAND on its own"
     joules = event["refresh_J"]
     energy = f"{figure(joules)} J above rest" if joules is not None else f"energy: {event['refresh_why']}"
-    out = [f"Since power-on: {bytes_said}; {energy}."]
+    out = [f"Since power-on: {nand}; {energy}."]
     for since, words in (("since_power_on", "power-on"), ("since_seal", "the seal")):
         moved_by = {COUNTERS[key]: (event[since] or {}).get(key) for key in COUNTERS if key != "nand_written_bytes"}
         changes = [f"{name} {value:+g}" for name, value in moved_by.items() if value]
