@@ -140,10 +140,10 @@ def test_processes_that_are_hidden(tree, count, unseen):
 )
 def test_behind_a_controller(tmp_path, entry, names):
     (tmp_path / "nvme3" / entry).mkdir(parents=True)
-    assert openers.behind_character_device(str(tmp_path / "nvme3")) == names
-    assert openers.behind_character_device(str(tmp_path / "ng3n1")) == ["nvme3n1"]
+    assert openers.disks_of_character_device(str(tmp_path / "nvme3")) == names
+    assert openers.disks_of_character_device(str(tmp_path / "ng3n1")) == ["nvme3n1"]
     (tmp_path / "sg0/device/block/sda").mkdir(parents=True)
-    assert openers.behind_character_device(str(tmp_path / "sg0")) == ["sda"]
+    assert openers.disks_of_character_device(str(tmp_path / "sg0")) == ["sda"]
 
 
 def test_this_process_is_no_writer(tree):

@@ -32,7 +32,7 @@ def all_claims(root: str | os.PathLike, loops: dict[str, tuple[str, str, str]]) 
     return [claim for claim in claims if claim.device]
 
 
-def behind(drive: Identity, root: str | os.PathLike) -> list[str]:
+def exported_devices(drive: Identity, root: str | os.PathLike) -> list[str]:
     """The block devices of this machine that hold the data of `drive`, because this machine exports them and sees them
     again as that drive (NVMe over fabrics or SCSI, to itself): their users are not the drive's to see."""
     of_nvme = [
@@ -59,7 +59,7 @@ def _nvme_exports(root) -> Iterator[tuple[str, int | None, str, str]]:
         controller = os.path.basename(_path(subsystem, "passthru/device_path"))
         if re.fullmatch(r"nvme\d+", controller):
             folder = sysfs.real(sysfs.within(root, "sys/class/nvme", controller))
-            for device in openers.behind_character_device(folder):
+            for device in openers.disks_of_character_device(folder):
                 yield nqn, None, device, controller
 
 

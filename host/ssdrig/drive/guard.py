@@ -471,7 +471,9 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
 def _disks_behind(drive: Drive, root) -> list[str]:
     """The other whole disks of this machine that a write to `drive` would reach."""
     loops = {name: [device] for name, (_, device, _) in layers.attached_loops(root).items() if device}
-    disks = {disk for device in claims.behind(drive, root) for disk in layers.disks_below(device, root, loops)}
+    disks = {
+        disk for device in claims.exported_devices(drive, root) for disk in layers.disks_below(device, root, loops)
+    }
     return sorted(disk for disk in disks - {drive.name} if not inventory.why_not_a_drive(disk, root))
 
 

@@ -138,10 +138,10 @@ def _disks_at(file: str, root) -> list[str]:
     folder = sysfs.real(sysfs.within(root, "sys/dev", kind, number))
     if kind == "block":
         return [os.path.basename(folder)]
-    return behind_character_device(folder)
+    return disks_of_character_device(folder)
 
 
-def behind_character_device(folder: str) -> list[str]:
+def disks_of_character_device(folder: str) -> list[str]:
     """The disks of a character device, whose real folder in sysfs is `folder`."""
     name = os.path.basename(folder)
     if re.fullmatch(r"ng\d+n\d+", name):

@@ -121,26 +121,29 @@ class Stream:
 
     def _piece(self, a: int, z: int, first: int, facts: dict, fitted, period: np.ndarray, lead: tuple | None):
         layout, number = self._layout, int(self._layout.first[a])
-        n, behind = int(self._places.n[a:z].sum()), int(lead is not None)  # what of the arrays is of the piece before
-        t_ns, P = np.empty(behind + n, np.int64), np.empty(behind + n)
+        n, lead_samples = (
+            int(self._places.n[a:z].sum()),
+            int(lead is not None),
+        )  # what of the arrays is of the piece before
+        t_ns, P = np.empty(lead_samples + n, np.int64), np.empty(lead_samples + n)
         compiled = self.samples >= COMPILED_SAMPLES and is_installed("numba")
         read = self._read_compiled if compiled else self._read
-        t_us, vbus, current, volts_sum_V = read(a, z, facts, fitted, t_ns[behind:], P[behind:])
+        t_us, vbus, current, volts_sum_V = read(a, z, facts, fitted, t_ns[lead_samples:], P[lead_samples:])
         plain = not power.corrected(facts) and not (current < 0).any()
         raw_P = P
         if not plain or (lead and lead[1] != lead[2]):
-            raw_P = P.copy() if plain else np.append(P[:behind], power.raw_W(facts, vbus, current))
+            raw_P = P.copy() if plain else np.append(P[:lead_samples], power.raw_W(facts, vbus, current))
         if lead:
             t_ns[0], P[0] = lead[:2]
             raw_P[0] = lead[2]
         if (t_ns[1:] < t_ns[:-1]).any():
             np.maximum.accumulate(t_ns, out=t_ns)
         own = slice(*np.searchsorted(layout.broken, (a, z)))
-        broken = layout.first[layout.broken[own]] - number + behind
-        breaks = broken, layout.lost[own], np.array([layout.first[first] - number + behind]), period
+        broken = layout.first[layout.broken[own]] - number + lead_samples
+        breaks = broken, layout.lost[own], np.array([layout.first[first] - number + lead_samples]), period
         fill_W, bound_J = np.full(len(broken), np.nan), np.zeros(len(broken))
         boot = self._boots[int(self._places.boot[first])]
-        if lead and a == first and lead[7] is boot and len(broken) and broken[0] == behind:
+        if lead and a == first and lead[7] is boot and len(broken) and broken[0] == lead_samples:
             between = (lead[6], facts), (lead[5], int(t_us[0])), (float(lead[1]), float(P[1]))
             lost_first = int(layout.lost[own][0])
             fill_W[0], bound_J[0] = power.moved(boot, self.rail, *between, lost_first, float(period[0]))

@@ -396,8 +396,8 @@ def integral_J(power: Power, t_ns) -> np.ndarray:
         return np.zeros(np.shape(t_ns))
     start_ns = 2 * power.t_ns[0] - power.t_ns[min(1, len(power.t_ns) - 1)]
     t_ns = np.asarray(t_ns, np.int64)
-    behind = np.minimum(np.searchsorted(power.t_ns, t_ns, "right"), len(power.t_ns) - 1)
-    around = np.unique([np.maximum(behind - 1, 0), behind])  # of millions of samples those that count here
+    upper = np.minimum(np.searchsorted(power.t_ns, t_ns, "right"), len(power.t_ns) - 1)
+    around = np.unique([np.maximum(upper - 1, 0), upper])  # of millions of samples those that count here
     base = int(power.t_ns[0])  # float64 holds differences exactly, not the times themselves
     x = np.concatenate([[start_ns - base], power.t_ns[around] - base]).astype(float)
     return np.interp(t_ns - base, x, np.concatenate([[0.0], power.energy_J[around]]))

@@ -151,10 +151,10 @@ def _csv(path: Path, chosen: dict[str, Column], voltage: float | None) -> Record
 def _layout(head: Sequence[str], chosen: dict[str, Column], path: Path) -> tuple[int, Layout]:
     """(line that the numbers begin with, how they lie). Raises UsageError."""
     why = UsageError(f"headings with units in {path}", repr(head[0][:120]) if head else "an empty file", DO)
-    for number, (line, behind) in enumerate(zip(head, [*head[1:], ""])):
+    for number, (line, next_line) in enumerate(zip(head, [*head[1:], ""])):
         mark = columns.delimiter(line)
         headings = columns.split(line.lstrip("#") if chosen or "," in line else line, mark)
-        first = columns.split(behind, mark)
+        first = columns.split(next_line, mark)
         try:
             places = _chosen(chosen, headings, first) if chosen else _by_headings(headings, first)
         except UsageError as error:

@@ -354,8 +354,8 @@ def largest_bound_ns(piece: Piece, begins: np.ndarray, end: int) -> np.ndarray:
 
 def between_J(sample_ns: np.ndarray, running_J: np.ndarray, t_ns: np.ndarray) -> np.ndarray:
     """Running energy at any times (int64), linear between samples; before the first that of it."""
-    behind = np.clip(np.searchsorted(sample_ns, t_ns, "right"), 1, len(sample_ns) - 1)
-    from_ns, to_ns, from_J, to_J = (of[at] for of in (sample_ns, running_J) for at in (behind - 1, behind))
+    upper = np.clip(np.searchsorted(sample_ns, t_ns, "right"), 1, len(sample_ns) - 1)
+    from_ns, to_ns, from_J, to_J = (of[at] for of in (sample_ns, running_J) for at in (upper - 1, upper))
     share = np.clip((t_ns - from_ns) / np.maximum(to_ns - from_ns, 1), 0.0, 1.0)
     return from_J + share * (to_J - from_J)
 

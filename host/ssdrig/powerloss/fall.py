@@ -196,11 +196,11 @@ def _two_lines(seen: _Picture, start: int, end: int) -> _Knee | str:
     x, y = seen.t_us[start:end], seen.volts[start:end] ** 2
     if len(x) < 2 * LEAST:
         return "the fall is too short for the picture's samples"
-    before, behind = _line_sums(x, y), _line_sums(x[::-1], y[::-1])
+    before, after = _line_sums(x, y), _line_sums(x[::-1], y[::-1])
     k = np.arange(LEAST, len(x) - LEAST + 1)  # number of samples before the break
-    cost = before.cost(k) + behind.cost(len(x) - k)
+    cost = before.cost(k) + after.cost(len(x) - k)
     at = int(k[cost.argmin()])
-    (b0, a0), (b1, a1) = before.line(at), behind.line(len(x) - at)
+    (b0, a0), (b1, a1) = before.line(at), after.line(len(x) - at)
     noise = 2 * float(np.sqrt(y.mean())) * seen.noise
     if before.cost(np.array([len(x)]))[0] < cost.min() + (SURE * noise) ** 2 or b0 >= 0 or b1 < CURVED * b0:
         return f"no knee shows: the picture ends at {math.sqrt(max(0.0, float(y[-1]))):.2f} V"
@@ -284,8 +284,8 @@ def _with_knee(x, t: np.ndarray) -> np.ndarray:
     """Volts at t. x: R C, where it goes, voltage at the knee, P R, time of the knee."""
     tau, settled, height, pulled, knee = x
     before = (height**2 + pulled) * np.exp(2 * np.maximum(0.0, knee - t) / tau) - pulled
-    behind = settled + (height - settled) * np.exp(-np.maximum(0.0, t - knee) / tau)
-    return np.where(t < knee, np.sqrt(np.maximum(0.0, before)), behind)
+    after = settled + (height - settled) * np.exp(-np.maximum(0.0, t - knee) / tau)
+    return np.where(t < knee, np.sqrt(np.maximum(0.0, before)), after)
 
 
 def _without(x, t: np.ndarray) -> np.ndarray:

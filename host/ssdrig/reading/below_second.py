@@ -27,8 +27,8 @@ def fine_ns(data: RunData) -> np.ndarray:
     if data.t0_ns is None or not len(data.iops):
         return np.empty(0, np.int64)
     last_ns = max((event["t_ns"] for event in data.events), default=data.t0_ns)
-    behind_s = min(MOST_AFTER_S, float(data.axis_s(last_ns)) - len(data.iops))
-    seconds = len(data.iops) + max(0, int(behind_s))
+    after_s = min(MOST_AFTER_S, float(data.axis_s(last_ns)) - len(data.iops))
+    seconds = len(data.iops) + max(0, int(after_s))
     step_ms = next((step for step in STEPS_ms if seconds * 1000 <= step * MOST_CELLS), STEPS_ms[-1])
     data.fine_step_s = step_ms / 1000
     cells = seconds * 1000 // step_ms

@@ -75,7 +75,7 @@ class Load:
         return [line for line in lines if line.startswith(b"{")]
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Whether there is more to read."""
         try:
             return self._out.stat().st_size > self._offset

@@ -53,7 +53,7 @@ def figures(row: "Row", energy: power.Energy | None, folder: Path, powers: list[
     ios, moved = data.totals.get("ios"), data.totals.get("bytes")
     first_s = fiojob.first_burst_s(row.act.keys.get("on", 0.0), row.act.keys.get("off", 0.0))
     if first_s:
-        _behind_the_first_burst(row, data, math.ceil(first_s), powers)
+        _after_first_burst(row, data, math.ceil(first_s), powers)
         if not by_second:
             row.data = None
         return
@@ -134,7 +134,7 @@ def _witnessed(row: "Row", data: RunData) -> None:
     row.notes += [note.replace("fio", "the player") for note in notes] if row.act.do == "replay" else notes
 
 
-def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[Reduced]) -> None:
+def _after_first_burst(row: "Row", data: RunData, begin: int, powers: list[Reduced]) -> None:
     """The windows of a load with pauses: whole cycles, each a pause and the burst after it, from second `begin` on."""
     n = bursts.end_s(len(data.iops), begin, row.act.keys["on"] + row.act.keys["off"])
     power.on_grid(data, powers)

@@ -396,20 +396,20 @@ def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
 
     busy = [row.data for row in rows if row.data is not None and row.data.totals and row.data.t0_ns is not None]
     begins = [data.t0_ns or 0 for data in busy]
-    for i, (data, before_ns, behind_ns) in enumerate(
+    for i, (data, before_ns, next_ns) in enumerate(
         zip(busy, [0, *map(power.end_ns, busy)], [*begins[1:], 1 << 62], strict=False)
     ):
         first, last = data.t0_ns or 0, power.end_ns(data)
         before = [{**s, "reason": "before"} for s in base.snapshots if before_ns <= s["t_start_ns"] <= first]
         under = [s for s in base.snapshots if first < s["t_start_ns"] <= last and s["reason"] in smart.UNDER_LOAD]
-        behind = [{**s, "reason": "after"} for s in base.snapshots if last < s["t_start_ns"] < behind_ns]
+        afterwards = [{**s, "reason": "after"} for s in base.snapshots if last < s["t_start_ns"] < next_ns]
         if not before:
             earlier = [s for s in base.snapshots if purged_ns(0, first) < s["t_start_ns"] <= first]
             before = [_of_neighbours(poll, busy[:i], "before", base.snapshots) for poll in earlier[-1:]]
-        if not behind:
+        if not afterwards:
             later = [s for s in base.snapshots if s["t_start_ns"] > last and not purged_ns(last, s["t_start_ns"])]
-            behind = [_of_neighbours(poll, busy[i + 1 :], "after", base.snapshots) for poll in later[:1]]
-        data.snapshots = [*before[-1:], *under, *behind[:1]]
+            afterwards = [_of_neighbours(poll, busy[i + 1 :], "after", base.snapshots) for poll in later[:1]]
+        data.snapshots = [*before[-1:], *under, *afterwards[:1]]
         smart.place_polls(data)
 
 

@@ -194,9 +194,9 @@ def late_ns(events: Iterable[dict], row: "Row") -> float:
 def rounds(data: RunData) -> list[str]:
     """ "throttled: …" of each round of a repeat: SMART is read where one begins, and after the last."""
     begins = [s for s in data.snapshots if s["reason"] == "round"]
-    behind = [s for s in data.snapshots if begins and s["t_ns"] > begins[-1]["t_ns"]]
+    later = [s for s in data.snapshots if begins and s["t_ns"] > begins[-1]["t_ns"]]
     notes = []
-    for before, after in itertools.pairwise([*begins, *behind[:1]]):
+    for before, after in itertools.pairwise([*begins, *later[:1]]):
         why = limits.throttled(before, after)
         of = (e["round"] for e in data.events if e["t_ns"] >= before["t_ns"] and e.get("round"))
         if why and (number := next(of, None)):

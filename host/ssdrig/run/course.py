@@ -37,7 +37,7 @@ class Course:
         self.k = drive["time_dilation"]
         self.act: Act | None = None
         self._present = cost.Cost()
-        self._behind_s = (0.0, 0.0)
+        self._later_s = (0.0, 0.0)
 
     def begin(self, act: Act, round_: int | None = None) -> None:
         """An act begins, in a repeat in this round."""
@@ -54,7 +54,7 @@ class Course:
                     ahead.append((repeat, group, least, max(0, repeat.last - round_)))
             elif reached:
                 ahead.append((repeat, group, *_rounds(repeat)))
-        self._behind_s = self._range_s(ahead, self._present.written_bytes)
+        self._later_s = self._range_s(ahead, self._present.written_bytes)
 
     def place(self, act: Act) -> tuple[int, int]:
         """The number of an act in the plan, from 1, and how many acts the plan has, each counted once."""
@@ -88,7 +88,7 @@ class Course:
             rest = (least * (1 - share), most * (1 - share))
         else:
             rest = (elapsed * (1 - share) / share,) * 2
-        estimates = (self.k * (mine + behind) for mine, behind in zip(rest, self._behind_s, strict=True))
+        estimates = (self.k * (mine + later) for mine, later in zip(rest, self._later_s, strict=True))
         least_s, most_s = (s + after for s, after in zip(estimates, self._after_s, strict=True))
         return least_s, most_s
 

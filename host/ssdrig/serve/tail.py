@@ -387,7 +387,7 @@ class Tail:
                 job = self._jobs.setdefault(out, Load(out, self.k))
                 while True:
                     self._add(step, job.rows())
-                    if not job.behind:
+                    if not job.has_more:
                         break
                 if over or final or out != jobs[-1]:
                     self._add(step, job.rest())
@@ -472,7 +472,7 @@ class Tail:
         """The data after a place and the next place; likewise for the tenths (a count) and the newest moments (a time),
         without older ones: (message or None, place, tenths, preview_ns)."""
         with self._lock:
-            events = self._events_behind(at.events)[:ROWS]
+            events = self._events_after(at.events)[:ROWS]
             seconds, rows = self._seconds[at.power : at.power + ROWS], self._rows[at.load : at.load + ROWS]
             smart = self._smart[at.smart : at.smart + ROWS]
             strip = self._trust() if events or seconds else None
@@ -510,7 +510,7 @@ class Tail:
         }
         return trust.in_words(trust.live(self.header, self._last, power))
 
-    def _events_behind(self, offset: int) -> list:
+    def _events_after(self, offset: int) -> list:
         """The latest are asked for as a rule, so it is looked for from the end."""
         n = len(self._events)
         while n and self._events[n - 1][0] > offset:

@@ -126,19 +126,19 @@ def _visit(rows: Sequence["Row"], i: int, data: RunData) -> Iterator[Visit]:
     row = rows[i]
     if data.t0_ns is None:
         return
-    before, behind = (rows[j] if 0 <= j < len(rows) else None for j in (i - 1, i + 1))
+    before, next_row = (rows[j] if 0 <= j < len(rows) else None for j in (i - 1, i + 1))
     set_ns = before.data.t0_ns if before and before.data and before.act.do == "set" else None
     if set_ns is not None:  # a SIMULATED drive reports the delay of its power after its commands
         set_ns += round(float(data.header["drive"].get("power_lag_ms") or 0.0) * 1e6 * row.k)
     over_ns = lat_ns = None
-    load = behind.data if behind and behind.act.do == "load" else None
+    load = next_row.data if next_row and next_row.act.do == "load" else None
     if load is not None and load.t0_ns is not None and load.totals and load.totals.get("ios"):
         lat_ns = load.totals["lat_sum_ns"] / load.totals["ios"]
         over_ns = end_ns(load) + TAIL_NS * row.k
         following = rows[i + 2].data if i + 2 < len(rows) else None
         if following is not None and following.t0_ns is not None:
             over_ns = min(over_ns, following.t0_ns)
-    late_ns = 0.0 if behind is None or load is None else witness.late_ns(load.events, behind)
+    late_ns = 0.0 if next_row is None or load is None else witness.late_ns(load.events, next_row)
     yield Visit(row, set_ns, data.t0_ns, end_ns(data), over_ns, lat_ns, late_ns)
 
 

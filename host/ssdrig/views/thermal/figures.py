@@ -124,12 +124,12 @@ def throttled(speed: ArrayLike, at_s: ArrayLike, celsius: ArrayLike) -> Throttle
     if len(seen) < 2 or len(speeds) < 3 * SIDE_S:
         return Throttled(why="too few readings or seconds")
     for second in range(SIDE_S, len(speeds) - SIDE_S):
-        before, behind = (float(np.median(speeds[a : a + SIDE_S])) for a in (second - SIDE_S, second))
-        if behind >= FALL * before or speeds[second] >= FALL * before:
+        before, later = (float(np.median(speeds[a : a + SIDE_S])) for a in (second - SIDE_S, second))
+        if later >= FALL * before or speeds[second] >= FALL * before:
             continue
         reached = float(np.interp(second, t, seen))
         if reached >= seen[t <= second].max(initial=reached) - NO_WARMER_K and seen.max() <= reached + NO_WARMER_K:
-            return Throttled(reached, float(second), behind / before)
+            return Throttled(reached, float(second), later / before)
     fell = f"no fall of the speed by {100 * (1 - FALL):.0f} % that ended its warming"
     return Throttled(why=f"{fell}, to {seen.max():.0f} °C")
 

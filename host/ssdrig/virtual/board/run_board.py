@@ -223,14 +223,14 @@ def more_rails():
                 if "share" in load
                 else feed_reader.Constant(load["A"], load["V"], wiring.true_lead_mOhm(row))
             )
-            behind = switched(source, dict(config, **load), load["gate"], row.get("true", {}))
-            load["window"] = behind.window
+            output = switched(source, dict(config, **load), load["gate"], row.get("true", {}))
+            load["window"] = output.window
             board.SWITCH += (
-                {"rail": row["rail"], "gate": load["gate"], "discharge_mOhm": int(behind.load.discharge * 1000)},
+                {"rail": row["rail"], "gate": load["gate"], "discharge_mOhm": int(output.load.discharge * 1000)},
             )
             if "scope" in load:
                 board.SCOPE += ({"rail": row["rail"], "gpio": load["scope"], "nV_per_count": SCOPE_12V_nV},)
-                adc_ring_model.inputs[load["scope"]] = behind, scope_nV(SCOPE_12V_nV, row)
+                adc_ring_model.inputs[load["scope"]] = output, scope_nV(SCOPE_12V_nV, row)
     board.RAILS = tuple([as_built(rail.volts, config["rail"])] + rows)
     board.SIDEBAND = machine.gates.sideband
 
@@ -290,7 +290,7 @@ machine.max_Hz = config["bus_max_Hz"]
 machine.gates = Gates(gates, config["edges"], lambda s: cosim.boot + int(s * 1e9), config["sideband"])
 if has_firmware:
     adc_ring_model.reference_V = config["logic_V"]
-    adc_ring_model.inputs[26] = rail, scope_nV(board.SCOPE[0]["nV_per_count"], first)
+    adc_ring_model.inputs[26] = output, scope_nV(board.SCOPE[0]["nV_per_count"], first)
     more_rails()
     if config["fast"]:
         on = [behind for n, behind in enumerate(gates.values()) if board.SWITCH[n]["rail"] == config["fast"]["rail"]]
