@@ -384,3 +384,12 @@ def test_a_live_strip_of_any_events(kind, value):
     strip_ = trust.live(header, {kind: {"kind": kind, **dict.fromkeys(fields, value)}}, power)
     assert [item["id"] for item in strip_] == list(trust.NAMES)
     trust.in_words(strip_)
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [(-8e-7, "< 0.001 %"), (9.9e-4, "< 0.001 %"), (0.00123, "0.00123 %"), (-0.05, "-0.05 %"), (0.0, "")],
+)
+def test_a_share_below_any_claim_is_printed_as_a_bound(percent, text):
+    (item,) = trust.in_words([{"id": "closure", "state": trust.OK, "value": percent, "limit": 0.1, "why": None}])
+    assert item["text"] == text

@@ -45,7 +45,7 @@ def test_what_is_worse_of_the_faster_one_is_said():
     spread = MORE._replace(figures=MORE.figures | {"iops_sd": 0.041 * 20744, "wa": 5.0})
     _, second = sentences(OWN, spread)
     assert second == (
-        "Worse: 21 % more write amplification (5.000 against 4.120) and its seconds spread more (4.1 against 2.0 %)."
+        "Worse: 21 % more write amplification (5.000 against 4.120) and its seconds vary more (4.1 against 2.0 %)."
     )
 
 

@@ -55,6 +55,7 @@ BOARD_S = 200e-6  # bound of the board's times on a host at rest
 SHORT_S = BOARD_S / TIME_SHARE  # a shorter window often has no energy; a flush, a purge
 STATED_SHARE = 0.1  # of a window: as much of what a meter states of its times is allowed
 CLOSURE_PERCENT = 0.1
+LEAST_PERCENT = 0.001  # printed; a smaller share is below what any claim rests on
 CALIBRATED_DAYS = 365  # after which a calibration no longer vouches for the rig
 GAPS_SHARE = 0.005
 DAY_NS = 86_400 * 10**9
@@ -433,10 +434,12 @@ def in_words(items: Sequence[Mapping]) -> list[dict]:
 
 
 def _value_in_words(item: Mapping) -> str:
-    """ "3.3 %", "116 µs", "30 days"; "" if it is unknown or 0."""
+    """ "3.3 %", "< 0.001 %", "116 µs", "30 days"; "" if it is unknown or 0."""
     number, unit = item["value"], UNITS[item["id"]]
     if not number or item["state"] == NOT_APPLICABLE:
         return ""
+    if unit == "%" and abs(number) < LEAST_PERCENT:
+        return f"< {LEAST_PERCENT} %"
     return seconds(number) if unit == "s" else f"{number:.3g} {unit}"
 
 

@@ -130,7 +130,7 @@ def _pair(when: str, best: Run, other: Run) -> list[str]:
         )
     ours, theirs = _spread(best), _spread(other)
     if ours.value and theirs.value and ours.value - theirs.value >= 0.1 and differ(ours, theirs):
-        worse.append(f"its seconds spread more ({number(ours.value, 1)} against {number(theirs.value, 1)} %)")
+        worse.append(f"its seconds vary more ({number(ours.value, 1)} against {number(theirs.value, 1)} %)")
     out = [first + "."]
     out.append(f"Worse: {_list(worse)}." if worse else f"In no figure of the table {best.name} is clearly worse.")
     return out

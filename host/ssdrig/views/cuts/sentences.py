@@ -35,7 +35,7 @@ def verdict(event: Mapping) -> str:
         return also or "No cut was judged: no verdict on the drive."
     broke = f"{tally.of(event['failing'], event['failing_most'], judged)} broke a promise"
     named = f" (found after cut {_dated(event)})" if event["failing_cuts"] else ""
-    out = f"{broke}{named}: chance per cut < {chance.percent(event['bound'])} for this mix of cuts (95 %)."
+    out = f"{broke}{named}: chance per cut < {chance.percent(event['bound'])} for this mix of cuts (95 % confidence)."
     return f"{out} {also}" if also else out
 
 
