@@ -152,9 +152,9 @@ def changed_disk(bench, name: str, size_bytes: int, serial: str = SAS.serial, **
 @pytest.mark.parametrize(
     ("name", "size_bytes", "serial", "node", "error", "finding"),
     [
-        ("smaller", SAS.size_bytes // 2, SAS.serial, {}, PromiseBroken, "CAPACITY"),
-        ("readonly", SAS.size_bytes, SAS.serial, {"read-only": True}, PromiseBroken, "READ_ONLY"),
-        ("stranger", SAS.size_bytes, "STRANGER0001", {}, ExchangedDrive, None),
+        ("sas-smaller", SAS.size_bytes // 2, SAS.serial, {}, PromiseBroken, "CAPACITY"),
+        ("sas-readonly", SAS.size_bytes, SAS.serial, {"read-only": True}, PromiseBroken, "READ_ONLY"),
+        ("sas-stranger", SAS.size_bytes, "STRANGER0001", {}, ExchangedDrive, None),
     ],
 )
 def test_drive_that_comes_back_changed_is_found_and_not_written(
