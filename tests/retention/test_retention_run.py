@@ -94,12 +94,13 @@ def test_what_was_lost_is_found_exactly(drive, sealed, tmp_path):
     code, run, result, words = verified(
         drive, tmp_path / "runs", "--manifest", file, "--celsius", "30", "--hours", "500000"
     )
+    assert code == 15, words
     truth = set(json.loads((run / "truth" / "retention.json").read_text())["bad_pages"])
     at = layouts.of_json(result["manifest"]["layout"])
     rows = layouts.commands(at, layouts.of_kinds(at, layouts.KEPT), 128 << 10)
     pages = set((rows[:, :1] // 4096 + np.arange(32)).reshape(-1).tolist())
     judged = result["passes"][0]
     bad = {first + i for first, n, _ in judged["bad_runs"] for i in range(n)}
-    assert code == 15 and bad == truth & pages and len(bad) > 20, words
+    assert bad == truth & pages and len(bad) > 20, words
     assert judged["classes"] == {"UNREADABLE": len(bad)}  # how slow is asked in model time (test_retention_aged.py)
     assert result["bound"]["state"] == "holds" and "115 TB" in " ".join(result["cannot"])
