@@ -290,7 +290,7 @@ machine.max_Hz = config["bus_max_Hz"]
 machine.gates = Gates(gates, config["edges"], lambda s: cosim.boot + int(s * 1e9), config["sideband"])
 if has_firmware:
     adc_ring_model.reference_V = config["logic_V"]
-    adc_ring_model.inputs[26] = output, scope_nV(board.SCOPE[0]["nV_per_count"], first)
+    adc_ring_model.inputs[26] = rail, scope_nV(board.SCOPE[0]["nV_per_count"], first)
     more_rails()
     if config["fast"]:
         on = [behind for n, behind in enumerate(gates.values()) if board.SWITCH[n]["rail"] == config["fast"]["rail"]]
