@@ -70,7 +70,8 @@ def _evidence(record: Mapping, where: Mapping[int, Path]) -> Evidence:
 
 
 _MATRIX = (
-    "Cuts after which damage was found, of all cuts, and the bound on the chance per cut (one-sided, 95 %,"
+    "Aim: the moment that the cuts were timed to; shape: how the power fell."
+    " Cuts after which damage was found, of all cuts, and the bound on the chance per cut (one-sided, 95 %,"
     " Clopper-Pearson, of all cuts that may have done it). A cut may show several classes."
     f" {chance.NO_SAMPLES}"
 )
