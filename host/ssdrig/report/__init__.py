@@ -147,8 +147,8 @@ def _made(args, show: Progress) -> Path:
         _write_csv(Path(args.csv), list(zip([f["run"] for f in figures_of], csv, strict=True)), show)
     if args.embed:
         as_svg = out.suffix == ".svg"
-        made = embed.text(loads, review, args.embed, as_svg) if loads else ""
-        write(out, made or embed.of_plan(tables, review, args.embed, as_svg))
+        plot = embed.text(loads, review, args.embed, as_svg) if loads else ""
+        write(out, plot or embed.of_plan(tables, review, args.embed, as_svg))
         show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
         return out
     if loads and (args.json or len(folders) == 1):
@@ -203,11 +203,11 @@ def _write_csv(folder: Path, runs: list[tuple[str, csv_files.Tables]], show: Pro
     try:
         names = csv_files.file_names(run for run, _ in runs)
         pairs = zip(names, (csvs for _, csvs in runs), strict=True)
-        made = [path for name, csvs in pairs for path in csv_files.write(folder, name, csvs)]
+        csv_paths = [path for name, csvs in pairs for path in csv_files.write(folder, name, csvs)]
     except OSError as error:
         do = "name another folder with --csv DIR, or make room"
         raise JournalError(f"to write CSV to {folder}", error.strerror or str(error), do) from error
-    show.say(f"report: {len(made)} CSV files in {folder.resolve()}")
+    show.say(f"report: {len(csv_paths)} CSV files in {folder.resolve()}")
 
 
 def of_plan(folder: Path) -> bool:

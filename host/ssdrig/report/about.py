@@ -69,9 +69,9 @@ def link(drive: Mapping, before: Mapping) -> str:
     """ "NVMe, PCIe 4.0 x4": the link as the drive reported it and as it was before the run."""
     conditions = before.get("found") or {}
     speed, lanes = conditions.get("link.current_link_speed"), conditions.get("link.current_link_width")
-    seen = f"{speed}{f' ×{lanes}' if lanes else ''}" if speed else ""
+    link = f"{speed}{f' ×{lanes}' if lanes else ''}" if speed else ""
     kind = str(drive.get("interface") or "")
-    parts = [f"SIMULATED, over {kind}" if drive.get("preset") and kind else kind, str(drive.get("link") or seen)]
+    parts = [f"SIMULATED, over {kind}" if drive.get("preset") and kind else kind, str(drive.get("link") or link)]
     return ", ".join(filter(None, parts)) or NOT_KNOWN
 
 
@@ -107,8 +107,8 @@ def calibration(data) -> str:
     """What each rail was calibrated by, or that the limits of the data sheet stand for it."""
     if made := imported.of(data.header):
         return f"accuracy {made.get('accuracy_words')}"
-    seen = dict.fromkeys(_of_rail(rail.facts) for rail in data.rails if rail.facts)
-    return "; ".join(seen) or NOT_KNOWN
+    rails = dict.fromkeys(_of_rail(rail.facts) for rail in data.rails if rail.facts)
+    return "; ".join(rails) or NOT_KNOWN
 
 
 def _of_rail(facts: Mapping) -> str:

@@ -106,14 +106,16 @@ def ranking(views: list[View], names: list, looks: list[dict], apart: list[str |
     if folded:
         out.append(f'<button type="button" class="all-runs">Show all {len(names)} runs</button>')
     for index, view in enumerate(views):
-        made = {}
+        columns = {}
         for key in keys(view.figures):
             unit = words.unit(BY_KEY[key], [f[key] for one in views for f in one.figures])
-            made[key] = unit.name, _bars(key, unit, view.figures, names, looks, apart, review)
-        first = next((ranks(bars, BY_KEY[key].better) for key, (_, bars) in made.items()), {})
-        out.append(f'<div class="cards ranking" data-view="{index}" style="--runs:{len(names)};--figures:{len(made)}">')
+            columns[key] = unit.name, _bars(key, unit, view.figures, names, looks, apart, review)
+        first = next((ranks(bars, BY_KEY[key].better) for key, (_, bars) in columns.items()), {})
+        out.append(
+            f'<div class="cards ranking" data-view="{index}" style="--runs:{len(names)};--figures:{len(columns)}">'
+        )
         out.append(_runs(names, looks, apart, review, first))
-        for key, (unit_name, bars) in made.items():
+        for key, (unit_name, bars) in columns.items():
             title = BY_KEY[key].label.replace("completion time (clat)", "clat").replace(" (lat)", "")
             out.append(card(key, title, unit_name, BY_KEY[key].better, bars, first))
         out.append("</div>")

@@ -94,12 +94,12 @@ def op_of(run: Table) -> str:
     method, drive = header["method"], header["drive"]
     tested, capacity = method.get("tested_bytes"), drive.get("capacity_bytes")
     of_user = 100 * (1 - tested / capacity) if tested and capacity else None
-    asked = {
+    conditions = {
         "op_percent": method.get("op_percent"),
         "op_user_percent": of_user if run.plan.name == "consistency" else None,
         "raw_nand_assumed": bool(drive.get("raw_nand_assumed")),
     }
-    return words.op(asked)
+    return words.op(conditions)
 
 
 def read(review: Path, against: Sequence[Path] | None) -> tuple[list[tuple[Facts, Table]], list[str]]:
@@ -267,7 +267,7 @@ def bars(key: str, title: str, unit_name: str, better: str, entries: Sequence[En
     ordered = sorted(
         entries, key=lambda one: (one.value.value is None, one.apart is not None, sign * (one.value.value or 0))
     )
-    made = []
+    bars = []
     for i, value, unlike in ordered:
         member = drives[i]
         named = member.label + ("" if member.own else f", {member.began}")
@@ -275,8 +275,8 @@ def bars(key: str, title: str, unit_name: str, better: str, entries: Sequence[En
         style = look_of(drives, i)
         text = figure(value.value)
         bar = Bar(i, named, short(drives, i), value.value, text, style["colour"], style["glyph"], aside, unlike)
-        made.append(bar._replace(top=member.own, doubt=value.error, error=error_of(plus_minus(value))))
-    return card(key, title, unit_name, better, made)
+        bars.append(bar._replace(top=member.own, doubt=value.error, error=error_of(plus_minus(value))))
+    return card(key, title, unit_name, better, bars)
 
 
 def property_of(i: int) -> str:

@@ -47,7 +47,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
     """The page of a review folder. `against`: the library, run folders and folders of reviews; None: all complete runs
     next to the review. Raises JournalError for a folder that is not a review, or for what `against` names."""
     review, publication = review_folder.read(folder), publications.read(folder)
-    tables, done = _read(review)
+    tables, entries = _read(review)
     others, notes = library.read(folder, against)
     own = library.facts_of_folder(folder)
     members = library.members([(own, run) for run in tables.values()] + others, own, publication.prices)
@@ -59,13 +59,13 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         "<main>",
         strips(tables),
         headlines(tables),
-        lacking(review, done),
+        lacking(review, entries),
         publications.beginning(publication),
         tested(review, tables),
         publications.device(publication),
         in_short(review, tables, members),
         library_section(members, notes),
-        *[section(i, part, review, done, tables, members, publication) for i, part in enumerate(reviews.sections())],
+        *[section(i, part, review, entries, tables, members, publication) for i, part in enumerate(reviews.sections())],
         economy.section(members, price_note),
         publications.conclusion(publication),
         gaps(tables),
@@ -86,15 +86,15 @@ def colours(members: Sequence[Member]) -> str:
 
 def _read(review: Review) -> tuple[dict[str, Table], dict[str, Done]]:
     """The run of each plan, or why it cannot be read."""
-    done = dict(review_folder.done(review))
+    entries = dict(review_folder.done(review))
     loaded: dict[str, Table] = {}
-    for name, one in done.items():
+    for name, one in entries.items():
         if one.run:
             try:
                 loaded[name] = table.load(one.run)
             except SsdrigError as error:
-                done[name] = Done(None, why=str(error))
-    return loaded, done
+                entries[name] = Done(None, why=str(error))
+    return loaded, entries
 
 
 def tables(folder: Path) -> list[tuple[str, Table]]:

@@ -131,8 +131,8 @@ def _quiet(run: Table | None) -> dict[str, Any]:
 def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: str) -> list[str]:
     """What the review has written to the drive by the drive's own counters, its write amplification, and the share of
     the rated endurance."""
-    seen = sorted((s for run in tables for s in run.data.snapshots), key=lambda s: s["t_start_ns"])
-    known = [snapshot for snapshot in seen if snapshot["host_written_bytes"] is not None]
+    snapshots = sorted((s for run in tables for s in run.data.snapshots), key=lambda s: s["t_start_ns"])
+    known = [snapshot for snapshot in snapshots if snapshot["host_written_bytes"] is not None]
     if len(known) < 2:
         return ["the drive's counters do not report host writes"]
     first, last = known[0], known[-1]

@@ -83,8 +83,8 @@ def of_plan(run: Table) -> list[str]:
             if line.wanted and line.figures.get(shows.VALUES[word][0]) is None:
                 lacking.add(rows.reason(shows.VALUES[word][0], line.notes), heading, line.name.strip())
     out = scaled(run.plan.scaled) + trust_strip.lines(run.trust, columns())
-    made = phases.text(cells, "  ", columns()) if lines else []
-    out += made + trust_strip.key_of_marks(made, columns()) + lacking.lines()
+    table_lines = phases.text(cells, "  ", columns()) if lines else []
+    out += table_lines + trust_strip.key_of_marks(table_lines, columns()) + lacking.lines()
     out += limits(run.data.notes)
     out += limits(f"{line.name.strip()}, {note}" for line in lines for note in line.notes)
     out += [f"  {row.act.path}, {line}{_mark(row)}" for row in run.rows for line in step_results.sentences(row)]

@@ -217,12 +217,12 @@ def value_at(of: Table, path: str, where: dict, word: str, window: str | None = 
     if mean is None:
         notes = (note.partition(": ") for note in figures.get("notes", []))
         return None, next((why for keys, _, why in notes if key in keys.split(", ")), rows[0].why_not(word))
-    seen = [v for row in rows if (v := row.value(word, window or WHOLE)) is not None]
+    values = [v for row in rows if (v := row.value(word, window or WHOLE)) is not None]
     if len(rows) == 1:
         return mean, ""
-    if len(seen) < len(rows):
+    if len(values) < len(rows):
         return mean, f"{len(rows)} rounds"
-    return mean, f"{len(rows)} rounds, {figure(min(seen))} to {figure(max(seen))}"
+    return mean, f"{len(rows)} rounds, {figure(min(values))} to {figure(max(values))}"
 
 
 def uncertain_at(of: Table, path: str, where: dict, word: str, window: str | None = None) -> Uncertain:

@@ -65,8 +65,8 @@ def of(table: "Table", path: str) -> Life:
 
 def life(rows: "Sequence[Row]", is_steady: bool, drive: Mapping, counters: Mapping) -> Life:
     """`drive`: its part of run.json; `counters`: the last snapshot that has erase counts, or {}."""
-    seen = [(row.value("wa"), (row.windows.get("all") or {}).get("wa_error")) for row in rows]
-    known = [(value, error) for value, error in seen if value is not None and error is not None]
+    amplifications = [(row.value("wa"), (row.windows.get("all") or {}).get("wa_error")) for row in rows]
+    known = [(value, error) for value, error in amplifications if value is not None and error is not None]
     if not rows or len(known) < len(rows):
         why = "no round was run" if not rows else rows[-1].why_not("wa")
         return Life(unknown=(f"write amplification: {why}",))

@@ -47,9 +47,9 @@ def matrix(context: Context, heat: bool = False) -> str:
             (path, [_grid(run, path, rows_key, columns_key, word, context) for run in context.tables])
             for path in context.paths
         ]
-        seen = [v for _, grids in grids_of for grid in grids for line in grid for v, *_ in line if v is not None]
-        shown = unit(word, seen)
-        reach = (min(seen, default=0.0), show.get("top") or max(seen, default=1.0))
+        values = [v for _, grids in grids_of for grid in grids for line in grid for v, *_ in line if v is not None]
+        shown = unit(word, values)
+        reach = (min(values, default=0.0), show.get("top") or max(values, default=1.0))
         for path, grids in grids_of:
             for (table, name), grid in zip(context.runs(), grids, strict=True):
                 rows, columns = points(table, path, rows_key), points(table, path, columns_key)
@@ -132,9 +132,9 @@ def lines(context: Context) -> str:
             (path, [(run, name, _lines(context, run, path, word)) for run, name in context.runs()])
             for path in context.paths
         ]
-        seen = [v for _, series in found_at for *_, of in series for _, line in of for v, *_ in line if v is not None]
-        shown = unit(word, seen)
-        reach = svg.extent([v * shown.scale for v in seen], context.log, show.get("top"))
+        values = [v for _, series in found_at for *_, of in series for _, line in of for v, *_ in line if v is not None]
+        shown = unit(word, values)
+        reach = svg.extent([v * shown.scale for v in values], context.log, show.get("top"))
         for path, parts in found_at:
             for table, names, words, of, looks in panels(context, parts, by):
                 xs = rising(points(table, path, x_key))

@@ -61,12 +61,12 @@ def cells(rows: Sequence[Row], rated: Sequence[Mapping]) -> list[Cell]:
     why = longest.get("why") or ""
 
     def mean(key: str, scale: float = 1.0, known_to: str = "") -> Cell:
-        seen = [row.result[key] * scale for row in rows if row.result.get(key) is not None]
-        if not seen:
+        values = [row.result[key] * scale for row in rows if row.result.get(key) is not None]
+        if not values:
             return Cell(why=next((row.result["why"] for row in rows if row.result.get("why")), "") or "not seen")
-        errors = [(max(seen) - min(seen)) / 2] if len(seen) > 1 else []
+        errors = [(max(values) - min(values)) / 2] if len(values) > 1 else []
         errors += [max(row.result.get(known_to) or 0.0 for row in rows) * scale] if known_to else []
-        return Cell(sum(seen) / len(seen), math.hypot(*errors) if errors else None)
+        return Cell(sum(values) / len(values), math.hypot(*errors) if errors else None)
 
     def of_drive(key: str, scale: float = 1.0) -> Cell:
         value = says.get(key)
@@ -88,8 +88,8 @@ def cells(rows: Sequence[Row], rated: Sequence[Mapping]) -> list[Cell]:
 
 
 def _plot(title: str, of_state: Mapping[str, Sequence[Row]]) -> str:
-    seen = [(i, state, row.result["mean_W"]) for i, (state, rows) in enumerate(of_state.items()) for row in rows]
-    known = [(i, state, watts) for i, state, watts in seen if watts]
+    means = [(i, state, row.result["mean_W"]) for i, (state, rows) in enumerate(of_state.items()) for row in rows]
+    known = [(i, state, watts) for i, state, watts in means if watts]
     if not known:
         return ""
     plot = svg.Plot(

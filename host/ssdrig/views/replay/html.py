@@ -29,8 +29,8 @@ def replay(context: Context) -> str:
     body = by_column(heads, lines_of(rows))
     sentences = [f"{head}: {'; '.join(played(row.result))}." for head, row in zip(heads, rows, strict=True)]
     sources = dict.fromkeys(f"Source: {row.result['source']}." for row in rows if row.result["source"])
-    made = "Made from statistics, not recorded." if any(row.result["synthetic"] for row in rows) else ""
-    return panel(title, body, " ".join([*sentences, made, *sources]), "wide" if len(rows) > NARROW else "")
+    synthetic = "Made from statistics, not recorded." if any(row.result["synthetic"] for row in rows) else ""
+    return panel(title, body, " ".join([*sentences, synthetic, *sources]), "wide" if len(rows) > NARROW else "")
 
 
 def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | None, str]]]]:

@@ -423,8 +423,8 @@ def over_written(row: Row, word: str, table: Table, along: str) -> tuple[np.ndar
     assert row.data is not None
     t, values = seconds(row, word)
     bw = np.nan_to_num(row.data.bw_Bps) * (1 - row.act.keys.get("read", 0) / 100)
-    done = np.concatenate([[0.0], np.cumsum(bw)])
-    written = np.interp(t, np.arange(len(done)), done)
+    written_bytes = np.concatenate([[0.0], np.cumsum(bw)])
+    written = np.interp(t, np.arange(len(written_bytes)), written_bytes)
     return written / (1e9 if along == "written" else table.data.header["drive"]["capacity_bytes"]), values, ""
 
 

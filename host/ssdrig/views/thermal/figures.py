@@ -45,11 +45,11 @@ class Body(NamedTuple):
 
 def fit(at_s: ArrayLike, celsius: ArrayLike, edges_s: ArrayLike, power_W: ArrayLike) -> Body:
     """The body that fits readings (s, °C) and the mean power between edges (s); the readings fall within the edges."""
-    t, seen = np.asarray(at_s, float), np.asarray(celsius, float)
+    t, celsius_read = np.asarray(at_s, float), np.asarray(celsius, float)
     edges, watts = np.asarray(edges_s, float), np.asarray(power_W, float)
     out = Body(readings=len(t))
-    if len(t) < FEWEST or np.ptp(seen) < LEAST_K:
-        spread = f"{np.ptp(seen) if len(t) else 0:.0f} K"
+    if len(t) < FEWEST or np.ptp(celsius_read) < LEAST_K:
+        spread = f"{np.ptp(celsius_read) if len(t) else 0:.0f} K"
         why = f"{len(t)} readings that differ by {spread}; it needs {FEWEST} that differ by {LEAST_K:g} K"
         return out._replace(why=why)
     if not np.isfinite(watts).all():
@@ -57,13 +57,13 @@ def fit(at_s: ArrayLike, celsius: ArrayLike, edges_s: ArrayLike, power_W: ArrayL
     first, last = np.ptp(t) / len(t) / 10, 10 * np.ptp(t)
     for _ in range(3):  # each time around the best one
         taus = np.geomspace(first, last, STEPS)
-        errors = [_projected(t, seen, edges, watts, tau)[1] for tau in taus]
+        errors = [_projected(t, celsius_read, edges, watts, tau)[1] for tau in taus]
         best = int(np.argmin(errors))
         first, last = taus[max(0, best - 1)], taus[min(STEPS - 1, best + 1)]
     tau = float(taus[best])
     if not 2 * np.ptp(t) / len(t) < tau < np.ptp(t):
         return out._replace(why=f"the time constant, {tau:.3g} s, is beyond what readings of {np.ptp(t):.3g} s show")
-    (start, rest, R), square = _projected(t, seen, edges, watts, tau)
+    (start, rest, R), square = _projected(t, celsius_read, edges, watts, tau)
     if R <= 0:
         return out._replace(why="it did not get warmer with more power")
     step = 1e-4 * tau
@@ -88,11 +88,11 @@ def curve(body: Body, at_s: ArrayLike, edges_s: ArrayLike, power_W: ArrayLike) -
     return _model(t, edges, watts, body.tau_s or 1.0) @ np.array([body.start_C, body.rest_C, body.K_per_W], float)
 
 
-def _projected(t, seen, edges, watts, tau: float) -> tuple[np.ndarray, float]:
+def _projected(t, celsius, edges, watts, tau: float) -> tuple[np.ndarray, float]:
     """(T(0), T_rest, R) that fit best with this tau, and the sum of the squares that is left."""
     columns = _model(t, edges, watts, tau)
-    coefficients = np.linalg.lstsq(columns, seen, rcond=None)[0]
-    return coefficients, float(((columns @ coefficients - seen) ** 2).sum())
+    coefficients = np.linalg.lstsq(columns, celsius, rcond=None)[0]
+    return coefficients, float(((columns @ coefficients - celsius) ** 2).sum())
 
 
 def _model(t: np.ndarray, edges: np.ndarray, watts: np.ndarray, tau: float) -> np.ndarray:
@@ -120,18 +120,21 @@ class Throttled(NamedTuple):
 def throttled(speed: ArrayLike, at_s: ArrayLike, celsius: ArrayLike) -> Throttled:
     """`speed`: of each second of a load; readings (s since its begin, °C). The first fall of the speed after which
     the drive did not get warmer: a fall while it goes on warming up is the end of a cache, not throttling."""
-    speeds, t, seen = (np.asarray(values, float) for values in (speed, at_s, celsius))
-    if len(seen) < 2 or len(speeds) < 3 * SIDE_S:
+    speeds, t, temperatures = (np.asarray(values, float) for values in (speed, at_s, celsius))
+    if len(temperatures) < 2 or len(speeds) < 3 * SIDE_S:
         return Throttled(why="too few readings or seconds")
     for second in range(SIDE_S, len(speeds) - SIDE_S):
         before, later = (float(np.median(speeds[a : a + SIDE_S])) for a in (second - SIDE_S, second))
         if later >= FALL * before or speeds[second] >= FALL * before:
             continue
-        reached = float(np.interp(second, t, seen))
-        if reached >= seen[t <= second].max(initial=reached) - NO_WARMER_K and seen.max() <= reached + NO_WARMER_K:
+        reached = float(np.interp(second, t, temperatures))
+        if (
+            reached >= temperatures[t <= second].max(initial=reached) - NO_WARMER_K
+            and temperatures.max() <= reached + NO_WARMER_K
+        ):
             return Throttled(reached, float(second), later / before)
     fell = f"no fall of the speed by {100 * (1 - FALL):.0f} % that ended its warming"
-    return Throttled(why=f"{fell}, to {seen.max():.0f} °C")
+    return Throttled(why=f"{fell}, to {temperatures.max():.0f} °C")
 
 
 COUNTED = ("warning_temp_min", "critical_temp_min")  # minutes that the drive itself counts above its thresholds
