@@ -97,12 +97,12 @@ class Watch:
         for name, (begin, end) in self._spans.items():
             if begin <= t_ns[-1] and t_ns[0] < end:
                 a, b = np.searchsorted(t_ns, (begin, end))
-                seen = P[a:b]
-                seen = seen[np.isfinite(seen)]
-                bins = np.clip(seen, 0.0, MOST_W) * (1 / BIN_W)
+                watts = P[a:b]
+                watts = watts[np.isfinite(watts)]
+                bins = np.clip(watts, 0.0, MOST_W) * (1 / BIN_W)
                 counts = np.bincount(bins.astype(np.int64))
                 self._hist[name][: len(counts)] += counts
-                if name == "all" and len(seen):
+                if name == "all" and len(watts):
                     self._highest(t_ns[a:b], P[a:b])
 
     def _highest(self, t_ns: np.ndarray, P: np.ndarray) -> None:

@@ -176,13 +176,13 @@ def _standing(one: Table) -> Iterable[Row]:
 
 def _made_of(run: Path) -> dict[str, str]:
     """SHA-256 of the files that state what a run was and that name the sums of all others."""
-    made = {}
+    entries = {}
     for name in ("run.json", "events.jsonl"):
         try:
-            made[name] = hashlib.sha256(integrity.content(run.joinpath(name))).hexdigest()
+            entries[name] = hashlib.sha256(integrity.content(run.joinpath(name))).hexdigest()
         except OSError:
             continue
-    return made
+    return entries
 
 
 def _row(row: Row, whole: bool, arrays: dict[str, np.ndarray]) -> dict:

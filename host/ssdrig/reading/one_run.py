@@ -153,8 +153,8 @@ def _verdict(figures: dict) -> dict | None:
         return None
     out: dict = {}
     for key in ("passed", "past_spare"):
-        seen = [one.get(key) for one in known]
-        out[key] = False if False in seen else True if seen and all(state is True for state in seen) else None
+        values = [one.get(key) for one in known]
+        out[key] = False if False in values else True if values and all(state is True for state in values) else None
     writes = [at for one in known if (at := _number(one.get("drive_writes"))) is not None]
     return out | {"drive_writes": min(writes, default=None)}
 

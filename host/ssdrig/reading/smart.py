@@ -139,8 +139,8 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
 
 def _shares(data: RunData, window: Window, at_s: np.ndarray, edge_s: int) -> np.ndarray:
     """How far each poll is from an edge of a window, as a share of the window."""
-    done = np.concatenate([[0.0], np.cumsum(data.iops)])
-    grid = np.arange(len(done))
-    ios = max(1.0, done[window.t1_s] - done[window.t0_s])
+    cumulative_ios = np.concatenate([[0.0], np.cumsum(data.iops)])
+    grid = np.arange(len(cumulative_ios))
+    ios = max(1.0, cumulative_ios[window.t1_s] - cumulative_ios[window.t0_s])
     past = np.maximum(0.0, at_s - max(data.load_s, len(data.iops))) / (window.t1_s - window.t0_s)
-    return np.abs(np.interp(at_s, grid, done) - done[edge_s]) / ios + past
+    return np.abs(np.interp(at_s, grid, cumulative_ios) - cumulative_ios[edge_s]) / ios + past

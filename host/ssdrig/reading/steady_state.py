@@ -37,10 +37,10 @@ def judge(data: RunData, before: Laid, read_percent: float) -> Judge:
     def of(begin: int, end: int) -> dict:
         verdict = steady.of_seconds(data.iops[begin:end])
         wrote = float(written[end - 1]) if 0 < end <= len(written) else 0.0
-        made = {"drive_writes": (before.written_bytes + wrote) / tested if tested else None}
+        volume = {"drive_writes": (before.written_bytes + wrote) / tested if tested else None}
         if read_percent == 100:  # reads use up no spare area
-            return verdict | made
-        out = spare.judged(verdict, evidence(), begin, wrote, cold_s()) | made
+            return verdict | volume
+        out = spare.judged(verdict, evidence(), begin, wrote, cold_s()) | volume
         level = out["average"]
         if out["passed"] and level is not None and spare.unlike_later(level, end - begin, data.iops[end:]):
             return out | {"passed": False, "why": spare.LATER}
@@ -71,8 +71,8 @@ def verdicts_of(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:
         if event["kind"] == "round":
             for words, verdict in (event.get("tracked") or {}).items():
                 of = [row for row in rows if _is(row, event["step"], words)]
-                seen, first = [row.value(words.split()[0]) for row in of], of[0].round if of else None
-                by_step[event["step"], words] = Verdict(event["step"], words, verdict, seen, "until", first or 1)
+                values, first = [row.value(words.split()[0]) for row in of], of[0].round if of else None
+                by_step[event["step"], words] = Verdict(event["step"], words, verdict, values, "until", first or 1)
         elif event["kind"] == "steady":
             by_step[event["step"], ""] = Verdict(event["step"], "iops", _only_verdict(event), event["rounds"], "until")
     for row in rows:

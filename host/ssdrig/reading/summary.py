@@ -227,9 +227,9 @@ def of_folders(folders: list[Path], document: Callable[[Table], dict] | None = N
     if document:
         known = [stored if stored and stored[2] is not None else None for stored in known]
     how = functools.partial(with_document, document=document) if document else load
-    made = of_each(how, [folder for folder, stored in zip(folders, known, strict=True) if stored is None])
+    computed = of_each(how, [folder for folder, stored in zip(folders, known, strict=True) if stored is None])
     size = 3 if document else 2
-    yield from (stored[:size] if stored else next(made) for stored in known)
+    yield from (stored[:size] if stored else next(computed) for stored in known)
 
 
 def of_each(function: Callable, folders: list[Path]) -> Iterator:

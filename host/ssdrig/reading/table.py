@@ -63,8 +63,8 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
         return windows[0] if windows else {}
     out: dict[str, Any] = {}
     for key in (*(key for key in KEYS if key != "errors"), "burst_iops", "pause_mean_W", "floor_W"):
-        seen = [f[key] for f in windows if f.get(key) is not None]
-        out[key] = sum(seen) / len(seen) if seen else None
+        values = [f[key] for f in windows if f.get(key) is not None]
+        out[key] = sum(values) / len(values) if values else None
     for key in ("samples", "samples_lost", "samples_clipped", "filled_s", "filled_J"):
         known = [f[key] for f in windows if f.get(key) is not None]
         out[key] = sum(known) if known else None
@@ -418,15 +418,15 @@ def _of_neighbours(poll: dict, acts: Sequence[RunData], reason: str, snapshots: 
     moved meanwhile, and the highest write amplification between readings there."""
     foreign = 0.0
     for data in acts:
-        done = np.concatenate([[0.0], np.cumsum(np.nan_to_num(data.bw_Bps))])
-        total = max(float(data.totals.get("bytes") or 0.0), float(done[-1]))
-        grid = np.append(np.arange(len(done)), max(len(done), data.load_s))
-        by_then = float(np.interp(data.axis_s(poll["t_ns"]), grid, np.append(done, total)))
+        written_bytes = np.concatenate([[0.0], np.cumsum(np.nan_to_num(data.bw_Bps))])
+        total = max(float(data.totals.get("bytes") or 0.0), float(written_bytes[-1]))
+        grid = np.append(np.arange(len(written_bytes)), max(len(written_bytes), data.load_s))
+        by_then = float(np.interp(data.axis_s(poll["t_ns"]), grid, np.append(written_bytes, total)))
         foreign += total - by_then if reason == "before" else by_then
     at = next(i for i, snapshot in enumerate(snapshots) if snapshot["t_start_ns"] == poll["t_start_ns"])
     beside = snapshots[max(0, at - 2) : at + 3]
-    seen = [ratio.value for ratio in map(wa.between, beside, beside[1:]) if ratio.value is not None]
-    return {**poll, "reason": reason, "foreign_bytes": foreign, "foreign_wa": max(seen, default=MOST_WA)}
+    ratios = [ratio.value for ratio in map(wa.between, beside, beside[1:]) if ratio.value is not None]
+    return {**poll, "reason": reason, "foreign_bytes": foreign, "foreign_wa": max(ratios, default=MOST_WA)}
 
 
 def read_finer(views: Sequence[dict], base: RunData, rows: Sequence[Row], run: Path) -> list:

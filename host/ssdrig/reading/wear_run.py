@@ -47,7 +47,7 @@ def rates(events: Sequence[Mapping], path: str) -> dict[str, list[float]]:
 def course(events: Sequence[Mapping], path: str) -> dict:
     """What a wear step has found: {"kind", "slices", "stop", "wa", "samples_read", "verdicts", "end": the prediction by
     all slices, "ends": those made each EVERY_PERCENT of wear}. Bytes count from the begin of the step."""
-    seen = slices(events, path)
+    wear_slices = slices(events, path)
     verdicts: dict[str, int] = {}
     stop = None
     for event in events:
@@ -58,13 +58,13 @@ def course(events: Sequence[Mapping], path: str) -> dict:
             stop = event.get("stop")
     return {
         "kind": "wear",
-        "slices": [part._asdict() for part in seen],
+        "slices": [part._asdict() for part in wear_slices],
         "stop": stop,
-        "wa": amplification(seen[0], seen[-1]) if seen else None,
-        "samples_read": sum(part.samples for part in seen),
+        "wa": amplification(wear_slices[0], wear_slices[-1]) if wear_slices else None,
+        "samples_read": sum(part.samples for part in wear_slices),
         "verdicts": verdicts,
-        "end": worn.end(seen)._asdict(),
-        "ends": predictions(seen),
+        "end": worn.end(wear_slices)._asdict(),
+        "ends": predictions(wear_slices),
     }
 
 
@@ -84,16 +84,16 @@ def with_wear(table: "Table", parts: "Sequence[Table]") -> "Table":
     return table
 
 
-def predictions(seen: Sequence[Slice]) -> list[dict]:
+def predictions(wear_slices: Sequence[Slice]) -> list[dict]:
     """The prediction at each time that another EVERY_PERCENT of wear was reached: {"at_percent", "at_bytes"
     and the fields of worn.End}."""
     out: list[dict] = []
     reached = 0.0
-    for i, part in enumerate(seen):
+    for i, part in enumerate(wear_slices):
         used = part.percentage_used
         if used is None or not i or used < reached + EVERY_PERCENT:
             continue
         reached = used // EVERY_PERCENT * EVERY_PERCENT
         if used < worn.WORN_PERCENT:
-            out.append({"at_percent": used, "at_bytes": part.host_bytes} | worn.end(seen[: i + 1])._asdict())
+            out.append({"at_percent": used, "at_bytes": part.host_bytes} | worn.end(wear_slices[: i + 1])._asdict())
     return out

@@ -125,8 +125,8 @@ def settled(table: Table, main: Row | None) -> wa.Settled | None:
 
 
 def _last(table: Table, do: str) -> Row | None:
-    done = [row for row in table.rows if row.act.do == do and row.state == "done" and row.windows.get(WHOLE)]
-    return done[-1] if done else None
+    finished = [row for row in table.rows if row.act.do == do and row.state == "done" and row.windows.get(WHOLE)]
+    return finished[-1] if finished else None
 
 
 def _lasted_s(row: Row) -> float:

@@ -227,8 +227,8 @@ def _drive_writes(data: RunData, window: Window) -> dict:
     tested = data.asked("tested_bytes")
     if not tested:
         return {}
-    done = np.concatenate([[0.0], np.cumsum(data.bw_Bps)]) / tested
-    return {"drive_writes_t0": float(done[window.t0_s]), "drive_writes_t1": float(done[window.t1_s])}
+    drive_writes = np.concatenate([[0.0], np.cumsum(data.bw_Bps)]) / tested
+    return {"drive_writes_t0": float(drive_writes[window.t0_s]), "drive_writes_t1": float(drive_writes[window.t1_s])}
 
 
 def _iops(data: RunData, window: Window, notes: list[str]) -> dict:
@@ -339,8 +339,8 @@ def percentiles(kind: str, counts: np.ndarray, k: int, notes: list[str]) -> dict
     held = counts[bins]
     n, us = float(held.sum()), plat_ns(bins) / 1000 / k
     out = {"clat_mean_us": float((held * us).sum() / n)} if kind == "clat" else {}
-    seen = bins[held >= 0.5]
-    out[f"{kind}_max_us"] = float(plat_upper_ns(seen[-1] if len(seen) else bins[-1])) / 1000 / k
+    filled = bins[held >= 0.5]
+    out[f"{kind}_max_us"] = float(plat_upper_ns(filled[-1] if len(filled) else bins[-1])) / 1000 / k
     few = {name: TAIL * one_in for name, one_in in errors.PERCENTILES.items() if round(n) < TAIL * one_in}
     for name, one_in in errors.PERCENTILES.items():
         if name not in few:
@@ -369,7 +369,7 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
     if not data.rails:
         return {}
     joules, cut = data.energy_J[_cut(window)], _cut(window)
-    seen = np.isfinite(joules)
+    measured = np.isfinite(joules)
     out: dict[str, Any] = {
         "rails": [_rail(rail, window) for rail in data.rails],
         "samples": sum(int(rail.samples[cut].sum()) for rail in data.rails),
@@ -383,24 +383,25 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
     for rail in data.rails:
         which = "the window" if len(data.rails) == 1 else f"the window, rail {rail.rail} ({rail.name}),"
         notes += clipped_words(which, int(rail.clipped[cut].sum()), int(rail.samples[cut].sum()))
-    if not seen.all():
+    if not measured.all():
         dark = [f"{r.rail} ({r.name})" for r in data.rails if not np.isfinite(r.power_mean_W[cut]).all()]
         of = f" of rail {', '.join(dark)}, so the sum is not known there" if len(data.rails) > 1 else ""
         notes.append(
-            f"energy_J: {(~seen).sum()} of {len(seen)} s have no power samples{of}; ratios use the seconds that have"
+            f"energy_J: {(~measured).sum()} of {len(measured)} s have no power samples{of}; ratios use the seconds that"
+            " have"
         )
-    total = float(joules[seen].sum())
+    total = float(joules[measured].sum())
     if not total:
         return out
-    if why := _untimed(data, total, cut.start + np.flatnonzero(seen)):
+    if why := _untimed(data, total, cut.start + np.flatnonzero(measured)):
         notes.append(f"{TIMED}: {why}")
         for rail in out["rails"]:
             rail |= {"power_mean_W": None, "power_max_W": None, "energy_J": None, "power_uncertainty_percent": None}
         return out
-    done, moved = float(data.iops[cut][seen].sum()), float(data.bw_Bps[cut][seen].sum())
-    out |= ratios(total, int(seen.sum()), done, moved)
+    done, moved = float(data.iops[cut][measured].sum()), float(data.bw_Bps[cut][measured].sum())
+    out |= ratios(total, int(measured.sum()), done, moved)
     out |= {"power_max_W": float(np.nanmax(data.power_max_W[cut]))}
-    if seen.all():
+    if measured.all():
         out["energy_J"] = total
         watts = [float(rail.power_mean_W[cut].mean()) for rail in data.rails]
         out["power_uncertainty_percent"] = _uncertainty_percent(data.rails, watts, cut)
@@ -411,7 +412,7 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
             notes.append(f"energy_uJ_per_io_above_idle: {words}")
         else:
             more_W = out["power_mean_W"] - data.idle_mean_W
-            out["energy_uJ_per_io_above_idle"] = 1e6 * more_W * int(seen.sum()) / done
+            out["energy_uJ_per_io_above_idle"] = 1e6 * more_W * int(measured.sum()) / done
     return out
 
 
@@ -471,15 +472,15 @@ def _rail(rail, window: Window) -> dict:
     the time."""
     cut = _cut(window)
     watts = rail.power_mean_W[cut]
-    seen = np.isfinite(watts)
-    mean_W = float(watts[seen].mean()) if seen.any() else None
+    measured = np.isfinite(watts)
+    mean_W = float(watts[measured].mean()) if measured.any() else None
     return {
         "rail": rail.rail,
         "name": rail.name,
         "power_mean_W": mean_W,
-        "power_max_W": float(np.nanmax(rail.power_max_W[cut])) if seen.any() else None,
-        "energy_J": float(watts.sum()) if seen.all() else None,
-        "power_uncertainty_percent": _uncertainty_percent([rail], [mean_W or 0.0], cut) if seen.all() else None,
+        "power_max_W": float(np.nanmax(rail.power_max_W[cut])) if measured.any() else None,
+        "energy_J": float(watts.sum()) if measured.all() else None,
+        "power_uncertainty_percent": _uncertainty_percent([rail], [mean_W or 0.0], cut) if measured.all() else None,
         "samples": int(rail.samples[cut].sum()),
         "samples_lost": int(rail.samples_lost[cut].sum()),
     }
