@@ -54,17 +54,23 @@ const Cards = (() => {
       rows.sort((a, b) => worth(a).reduce((order, x, i) => order || x - worth(b)[i], 0));
       return new Map(rows.map((row, i) => [row.dataset.run, i]));
     };
-    const order = by ? place(by) : new Map();
+    // by run: whether it comes after the first `most` of those that are not hidden, where not all have room
+    const hidden = (run) => table.querySelector(`button.row[data-run="${run}"]`).classList.contains("hidden");
+    const below = (places, most, room) => {
+      const chosen = [...places.keys()].filter((run) => !hidden(run));
+      return (run) => chosen.length > room && chosen.indexOf(run) >= most;
+    };
+    const order = by ? place(by) : new Map(), inTable = below(order, MOST_ROWS, MOST_ROWS + 1);
     for (const card of cards) {
-      const own = place(card);
+      const own = place(card), inCard = below(own, MOST_IN_CARD, MOST_IN_CARD);
       for (const row of all("button.row", card)) {
         row.style.setProperty("--own", own.get(row.dataset.run));
-        row.classList.toggle("below-own", own.get(row.dataset.run) >= MOST_IN_CARD);
+        row.classList.toggle("below-own", inCard(row.dataset.run));
       }
     }
     for (const row of all(".row", table)) {
       row.style.setProperty("--all", order.get(row.dataset.run));
-      row.classList.toggle("below", order.get(row.dataset.run) >= MOST_ROWS);
+      row.classList.toggle("below", inTable(row.dataset.run));
     }
     for (const card of cards) card.querySelector(".sort")?.setAttribute("aria-pressed", String(card === by));
   }
