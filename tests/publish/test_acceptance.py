@@ -52,6 +52,12 @@ def test_guard_band_of_an_upper_limit(value, error, verdict, reason):
     assert judged.why
 
 
+@pytest.mark.parametrize(("value", "error"), [(9800.0, 900.0), (1_234_567.0, 120_000.0), (2e6, 1.5e6)])
+def test_large_figures_are_printed_without_exponents(value, error):
+    judged = acceptance.judged(limit(POWER + f"max = {value}"), Uncertain(value, error))
+    assert judged.reason == NOT_CLEAR and "e+" not in judged.why
+
+
 def test_simple_acceptance_needs_no_error():
     asked = limit(POWER + "max = 5.5\nguard = 0")
     assert acceptance.judged(asked, Uncertain(5.5)).verdict == PASS

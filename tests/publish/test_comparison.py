@@ -57,6 +57,12 @@ def test_difference_and_its_interval():
     assert difference.error == pytest.approx(2.776 * (2 / 3) ** 0.5, rel=1e-3)
 
 
+def test_large_differences_are_printed_without_exponents():
+    a, b = ([Uncertain(v, 3e4) for v in values] for values in ((1.1e6, 1.2e6), (1.15e6, 1.2e6)))
+    difference = comparison.compared("iops_mean", a, b, 0.95)
+    assert difference.reason == NO_DIFFERENCE and "e+" not in difference.why
+
+
 def test_percent_of_what_is_near_to_0_is_null():
     """Closure, seconds without I/O, energy above idle: figures whose truth may be 0."""
     a, b = [Uncertain(50.0, 1.0)], [Uncertain(0.001, 0.5)]

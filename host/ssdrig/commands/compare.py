@@ -13,6 +13,7 @@ from ssdrig.publish.verdicts.comparison import Difference
 from ssdrig.reading import library_file, table, whole_run
 from ssdrig.reading.row import WHOLE, Table
 from ssdrig.runs import named
+from ssdrig.views.context import plus_minus
 from ssdrig.views.terms import BY_KEY, number, with_error
 
 FIGURES = ("iops_mean", "lat_p99_us", "power_mean_W", "energy_uJ_per_io", "wa")
@@ -173,7 +174,8 @@ def _lines(difference: Difference) -> list[str]:
     by = f"A - B = {with_error(difference.difference, difference.error, places)} {unit}".strip()
     share = ""
     if difference.percent is not None and not difference.reason:
-        share = f" ({difference.percent:+.2g} ± {difference.percent_error:.2g} %)"
+        sign = "+" if difference.percent > 0 else ""
+        share = f" ({sign}{plus_minus(Uncertain(difference.percent, difference.percent_error), '%')})"
     counts = f"{difference.repeats[0]} and {difference.repeats[1]} runs, {100 * difference.level:g} %"
     out = [f"{name}: {difference.verdict}", f"  {values}; {by}{share}; {counts}"]
     return out if not difference.reason else [*out, f"  {difference.why}"]

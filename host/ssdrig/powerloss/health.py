@@ -229,5 +229,5 @@ def capacitors(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Sy
     state = boot.health(numbers, recharge_J) if sum(energy_J is not None for energy_J in recharge_J) >= LEAST else None
     if state is None or 100 - state.percent[-1] <= max(100 * FALLEN, SURE * state.error_percent):
         return None
-    words = f"by the energy that recharges them {state.percent[-1]:.0f} ± {state.error_percent:.1g} % is left"
+    words = f"by the energy that recharges them {state.percent[-1]:.0f} ± {max(0.1, state.error_percent):.1f} % is left"
     return Symptom("PLP_DEGRADED", words)

@@ -291,12 +291,12 @@ def judged(limit: Limit, measured: Uncertain) -> Case:
         return about._replace(reason=NO_ERROR, why=f"the error of {limit.figure} is not known")
     band = limit.guard * (error or 0.0)
     least, most = (-math.inf if limit.least is None else limit.least), (math.inf if limit.most is None else limit.most)
-    text = f"{value:.6g} ± {error:.2g} {limit.unit}".strip() if error else f"{value:.6g} {limit.unit}".strip()
+    text = context.plus_minus(Uncertain(value, error), limit.unit)
     if least <= value - band and value + band <= most:
         return about._replace(verdict=PASS, why=text)
     if value + band < least or value - band > most:
         return about._replace(verdict=FAIL, why=text)
-    return about._replace(reason=NOT_CLEAR, why=f"{text}: a limit is within its guard band of ± {band:.2g}")
+    return about._replace(reason=NOT_CLEAR, why=f"{text}: a limit is within its guard band of ± {context.figure(band)}")
 
 
 def cases(table: Table, limits: Sequence[Limit]) -> list[Case]:

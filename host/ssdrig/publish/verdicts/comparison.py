@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ssdrig.base.uncertain import LEAST_PERCENT, NO_DIFFERENCE, NO_ERROR, UNKNOWN, Uncertain, propagated, vague
+from ssdrig.views import context
 
 HIGHER, LOWER, CANNOT_TELL = "A higher", "B higher", "cannot tell"
 COVERAGE = statistics.NormalDist().inv_cdf(0.975)  # errors of figures cover 95 %
@@ -79,8 +80,8 @@ def compared(figure: str, a: Sequence[Uncertain], b: Sequence[Uncertain], level:
     undecided = Difference(figure, CANNOT_TELL, level, first.mean, second.mean, difference, error, *share[:2], repeats)
     if abs(difference) > error:
         return undecided._replace(verdict=HIGHER if difference > 0 else LOWER)
-    words = "" if share.error is None else f", {share.error:.2g} %"
-    why = f"the difference {difference:.4g} is within its uncertainty of ± {error:.4g}{words}"
+    words = "" if share.error is None else f", {context.figure(share.error)} %"
+    why = f"the difference {context.plus_minus(Uncertain(difference, error))} is within its uncertainty{words}"
     return undecided._replace(reason=NO_DIFFERENCE, why=why)
 
 

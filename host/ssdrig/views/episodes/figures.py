@@ -23,6 +23,7 @@ from ssdrig.plan.shows import listed
 from ssdrig.reading.power import end_ns
 from ssdrig.reading.row import WHOLE, Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
+from ssdrig.views.terms import with_error
 
 SMART, IO, BURST = "smart", "io", "burst"
 FEWEST = 3
@@ -83,7 +84,7 @@ def figures_of(kind: str, cut: Cut, percent: float | None) -> dict:
         return out | {"why": "the uncertainty of the power is not known"}
     error_J = math.hypot(scatter_J, step_J, percent / 100 * abs(energy_J))
     if energy_J <= error_J:
-        return out | {"why": f"{1e3 * energy_J:.3g} ± {1e3 * error_J:.2g} mJ: within its uncertainty"}
+        return out | {"why": f"{with_error(1e3 * energy_J, 1e3 * error_J, 3)} mJ: within its uncertainty"}
     return out | {"energy_J": energy_J, "energy_error_J": error_J}
 
 
