@@ -194,3 +194,66 @@ def test_rounds_of_a_repeat_have_a_line_each(tmp_path):
     assert [[of["of"] for of in row.episodes] for row in run.rows] == [["io"], ["io"]]
     html = page.render([run])
     assert "round 1: 1" in html and "round 2: 1" in html
+
+
+def in_cells(shape, noise_W, rng, bursts=25, seconds=30, energy_J=0.02):
+    """Cells of 2 ms (mean, highest) of bursts of one energy and shape at random times: no two within 0.3 s."""
+    n = 1000 * seconds
+    watts = 1.5 + rng.normal(0, noise_W, n)
+    for begin in (np.arange(bursts) + rng.uniform(0.2, 0.6, bursts)) * n / bursts:
+        ms = np.arange(n - int(begin))
+        form = {
+            "box": (ms < 30) / 30,
+            "ramp": np.clip(1 - ms / 40, 0, 1) / 20.5,
+            "tail": np.exp(-ms / 12) / (1 / (1 - np.exp(-1 / 12))),
+            "late": (ms < 10) * 0.7 / 10 + (ms < 60) * 0.3 / 60,
+        }[shape]
+        watts[int(begin) :] += 1000 * energy_J * form
+    cells = watts.reshape(-1, 2)
+    return cells.mean(axis=1), cells.max(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "noise_W"), [("box", 0.05), ("box", 0.14), ("ramp", 0.05), ("tail", 0.05), ("late", 0.06)]
+)
+def test_energy_of_bursts_of_any_shape_is_within_its_error(shape, noise_W):
+    """A burst that rises or falls slowly goes on below the threshold, and noise parts a weak one."""
+    rng, known, outside = np.random.default_rng(11), 0, 0
+    for _ in range(40):
+        mean_W, highest_W = in_cells(shape, noise_W, rng)
+        cut = figures.bursts(mean_W, highest_W, 0.002, np.zeros(len(mean_W), bool))
+        of = figures.figures_of(figures.BURST, cut, 0.3)
+        assert 23 <= of["count"] <= 28
+        if of["energy_J"] is not None:
+            known += 1
+            outside += abs(of["energy_J"] - 0.02) > of["energy_error_J"]
+            assert of["energy_error_J"] < 0.006
+    assert known >= 30 and outside <= 4
+
+
+def test_bursts_too_near_to_each_other_for_their_tails_give_null():
+    """Each falls with 12 ms and begins 50 ms after the one before: no level is between them."""
+    rng = np.random.default_rng(5)
+    watts = 1.5 + rng.normal(0, 0.02, 30_000)
+    for begin in range(100, 29_900, 50):
+        watts[begin:] += 1.5 * np.exp(-np.arange(30_000 - begin) / 12)
+    cells = watts.reshape(-1, 2)
+    cut = figures.bursts(cells.mean(axis=1), cells.max(axis=1), 0.002, np.zeros(len(cells), bool))
+    of = {"energy_J": None, "why": cut} if isinstance(cut, str) else figures.figures_of(figures.BURST, cut, 0.3)
+    assert of["energy_J"] is None and of["why"]
+
+
+@pytest.mark.parametrize("tail_s", [0.01, 0.05, 0.5])
+def test_reading_after_which_the_drive_stays_awake_is_whole_or_null(tmp_path, tail_s):
+    """Readings of 12 ms that draw 1 W more, which then falls with `tail_s`."""
+    begins = np.arange(5, 60, 5)
+    level = powered(2.0, [(t, 0.012, 1.0) for t in begins], 0.01)
+
+    def watts(t_s):
+        since_s = np.min(np.where(t_s[:, None] > begins + 0.012, t_s[:, None] - begins - 0.012, np.inf), axis=1)
+        return level(t_s) + np.exp(-since_s / tail_s)
+
+    _, _, of = loaded(tmp_path, watts)
+    energy_J, error_J = of["smart"]["energy_J"], of["smart"]["energy_error_J"]
+    assert energy_J is None or abs(energy_J - 0.012 - tail_s) < error_J
+    assert (energy_J is None) == (tail_s == 0.5) or tail_s == 0.05

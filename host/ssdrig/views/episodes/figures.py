@@ -6,10 +6,13 @@ of one kind are cut out in cells of equal length that begin where the episode be
 
     energy of one = integral of its power - (level before it + level after it) / 2 x its time
 
-Its error (k = 2) has the scatter of the episodes among each other (Student's t), half the step from the level before to
-the level after, and the uncertainty of the meter. Cells that belong to another episode, or in which a rail is not
-known, do not count. Fewer than FEWEST episodes, or an energy within its error, give null."""
+It is integrated until more cells before and after add no energy beyond the scatter; where the episodes are too near to
+each other for that, it is null. Its error (k = 2) has the scatter of the episodes among each other (Student's t), half
+the step from the level before to the level after, what a wider stretch may add, and the uncertainty of the meter. Cells
+that belong to another episode, or in which a rail is not known, do not count. Fewer than FEWEST episodes, or an energy
+within its error, give null."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -35,8 +38,11 @@ ABOVE = 1.2  # of the usual cell: a burst draws more
 BEYOND = 6.0  # deviations of the highest samples of a cell: noise does not reach it
 OF_LOAD, OF_REST = 0.5, 0.2  # quantile that is the usual cell: of a load, and of a drive that mostly rests
 MOST_BUSY = {OF_LOAD: 0.5, OF_REST: 0.9}  # of the cells in bursts: above that too little is between them
-JOINED = 2  # cells below the threshold that do not end a burst
+JOINED, SAME_COUNT = (2, 4, 8, 16, 32), 0.95  # cells below the threshold that do not end a burst
 LEVEL_CELLS = (4, 40)  # before and after an episode, at least and at most
+REACH_CELLS, REACH_LONGEST = (80, 200), 4  # before and after a burst: a multiple of the longest
+MARGINS = (0, 1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135)  # cells before and after the hot ones
+NO_GAIN = 0.003  # of an energy: where episodes are alike, less than their scatter is still nothing
 READING_CELLS = 30  # of a SMART reading
 TAIL_s = 0.05  # after a SMART reading, at least
 LONGER = 3.0  # than the median: such a reading was disturbed
@@ -58,34 +64,84 @@ class Cut(NamedTuple):
 
 def figures_of(kind: str, cut: Cut, percent: float | None) -> dict:
     """The report of the episodes of one kind (schemas/json). `percent`: expanded uncertainty of the power."""
-    column = np.arange(cut.watts.shape[1])
-    first, last = cut.first[:, None], cut.last[:, None]
-    of_it = (column >= first) & (column < last)
-    before, after = _mean(cut.watts, column < first - 1), _mean(cut.watts, column > last)
-    lasts_s = (cut.last - cut.first) * cut.cell_s
-    joules = np.where(of_it, cut.watts, 0.0).sum(axis=1) * cut.cell_s  # not-a-number where one of its cells is
-    level = (before + after) / 2
-    each_J = joules - level * lasts_s
-    known = np.isfinite(each_J)
+    ends = _ends(cut)
+    known = np.isfinite(ends[0].energy_J) if ends else np.zeros(0, bool)
     n = int(known.sum())
     out: dict[str, Any] = {"of": kind, "count": cut.seen, "laid": n}
     out |= dict.fromkeys(("level_W", "lasts_s", "energy_J", "energy_error_J", "begins_s", "step_s"))
     out |= {"mean_W": [], "sd_W": [], "why": None}
     if not n:
         return out | {"why": "no samples of it with its level before and after" if cut.seen else "none was seen"}
-    out |= {"level_W": float(level[known].mean()), "lasts_s": float(lasts_s[known].mean())}
-    out |= _curve(cut, cut.watts[known])
+    lasts_s = (cut.last - cut.first) * cut.cell_s
+    out |= {"level_W": float(ends[0].level_W[known].mean()), "lasts_s": float(lasts_s[known].mean())}
+    out |= _curve(cut, known, 0)
     if n < FEWEST:
         return out | {"why": f"{n} of them; an energy and its error need {FEWEST}"}
-    energy_J = float(each_J[known].mean())
-    scatter_J = t95(n - 1) * float(each_J[known].std(ddof=1)) / math.sqrt(n)
-    step_J = abs(float((after - before)[known].mean())) / 2 * out["lasts_s"]
+    whole = _whole(ends)
+    if whole is None:
+        return out | {"why": "too little is between them to see where they begin and end"}
+    narrow, end, rest_J = whole
+    known = np.isfinite(end.energy_J)
+    n = int(known.sum())
+    lasts_s = float((lasts_s[known] + 2 * narrow.margin * cut.cell_s).mean())
+    out |= {"laid": n, "level_W": float(end.level_W[known].mean()), "lasts_s": lasts_s}
+    out |= _curve(cut, known, end.margin)
+    energy_J = float(end.energy_J[known].mean())
+    scatter_J = t95(n - 1) * float(end.energy_J[known].std(ddof=1)) / math.sqrt(n)
+    taken_s = lasts_s + 2 * (end.margin - narrow.margin) * cut.cell_s
+    step_J = abs(float(end.step_W[known].mean())) / 2 * taken_s
     if percent is None:
         return out | {"why": "the uncertainty of the power is not known"}
-    error_J = math.hypot(scatter_J, step_J, percent / 100 * abs(energy_J))
+    error_J = math.hypot(scatter_J, step_J, rest_J, percent / 100 * abs(energy_J))
     if energy_J <= error_J:
         return out | {"why": f"{with_error(1e3 * energy_J, 1e3 * error_J, 3)} mJ: within its uncertainty"}
     return out | {"energy_J": energy_J, "energy_error_J": error_J}
+
+
+class End(NamedTuple):
+    """The episodes with `margin` cells more on each side, float64 (n,), not-a-number where one is not known: energy
+    above the level, the level, and the level after less that before."""
+
+    margin: int
+    energy_J: np.ndarray
+    level_W: np.ndarray
+    step_W: np.ndarray
+
+
+def _ends(cut: Cut) -> list[End]:
+    """By margin, from none to the widest that leaves cells for a level."""
+    column = np.arange(cut.watts.shape[1])
+    out: list[End] = []
+    for margin in MARGINS:
+        first, last = cut.first[:, None] - margin, cut.last[:, None] + margin
+        if len(cut.watts) and (first.min() < LEVEL_CELLS[0] or last.max() > len(column) - LEVEL_CELLS[0]):
+            break
+        before, after = _mean(cut.watts, column < first - 1), _mean(cut.watts, column > last)
+        inside = np.where((column >= first) & (column < last), cut.watts, 0.0)
+        level_W, cells = (before + after) / 2, cut.last - cut.first + 2 * margin
+        out.append(End(margin, (inside.sum(axis=1) - level_W * cells) * cut.cell_s, level_W, after - before))
+    return out
+
+
+def _whole(ends: Sequence[End]) -> tuple[End, End, float] | None:
+    """The first margin beyond which the next two wider ones add no energy beyond the scatter, the first of them, and
+    what the second may add (J). None where all add some."""
+    gains = [_gain(end.energy_J, wider.energy_J) for end, wider in itertools.pairwise(ends)]
+    for n, ((gain_J, noise_J), (next_J, next_noise_J)) in enumerate(itertools.pairwise(gains)):
+        least_J = NO_GAIN * abs(float(np.nanmean(ends[n + 1].energy_J))) if math.isfinite(next_J) else math.nan
+        if abs(gain_J) <= max(noise_J, least_J) and abs(next_J) <= max(next_noise_J, least_J):
+            return ends[n], ends[n + 1], abs(next_J) + next_noise_J
+    return None
+
+
+def _gain(narrow_J: np.ndarray, wide_J: np.ndarray) -> tuple[float, float]:
+    """Mean of what a wider stretch adds (J), and the half width of its 95 % interval; not-a-number of too few."""
+    more_J = wide_J - narrow_J
+    more_J = more_J[np.isfinite(more_J)]
+    n = len(more_J)
+    if n < FEWEST:
+        return math.nan, math.nan
+    return float(more_J.mean()), t95(n - 1) * float(more_J.std(ddof=1)) / math.sqrt(n)
 
 
 def _mean(watts: np.ndarray, where: np.ndarray) -> np.ndarray:
@@ -95,10 +151,15 @@ def _mean(watts: np.ndarray, where: np.ndarray) -> np.ndarray:
     return np.where(count > 1, np.where(good, watts, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
 
 
-def _curve(cut: Cut, watts: np.ndarray) -> dict:
-    """Mean and standard deviation of the episodes in at most MOST_POINTS steps; None where fewer than two are known."""
+def _curve(cut: Cut, known: np.ndarray, margin: int) -> dict:
+    """Mean and standard deviation of the episodes in at most MOST_POINTS steps, with their level on both sides; None
+    where fewer than two are known."""
+    longest = int((cut.last - cut.first)[known].max())
+    around = margin + min(max(LEVEL_CELLS[0], longest), LEVEL_CELLS[1]) + 2
+    begin = max(0, int(cut.first[known].min()) - around)
+    watts, zero = cut.watts[known, begin : int(cut.last[known].max()) + around], cut.zero - begin
     size = -(-watts.shape[1] // MOST_POINTS)
-    skipped = cut.zero % size  # so that a step begins where the episodes begin
+    skipped = zero % size  # so that a step begins where the episodes begin
     wide = (watts.shape[1] - skipped) // size * size
     steps = watts[:, skipped : skipped + wide].reshape(len(watts), wide // size, size).mean(axis=2)
     good = np.isfinite(steps)
@@ -106,7 +167,7 @@ def _curve(cut: Cut, watts: np.ndarray) -> dict:
     mean = np.where(good, steps, 0.0).sum(axis=0) / np.maximum(count, 1)
     sd = np.sqrt(np.where(good, (steps - mean) ** 2, 0.0).sum(axis=0) / np.maximum(count - 1, 1))
     return {
-        "begins_s": (skipped - cut.zero) * cut.cell_s,
+        "begins_s": (skipped - zero) * cut.cell_s,
         "step_s": size * cut.cell_s,
         "mean_W": [round(float(v), 5) if c else None for v, c in zip(mean, count, strict=True)],
         "sd_W": [round(float(v), 5) if c > 1 else None for v, c in zip(sd, count, strict=True)],
@@ -131,7 +192,12 @@ def bursts(
     hot = known & (highest_W > max(ABOVE * middle, usual + BEYOND * deviation))
     if hot.sum() > MOST_BUSY[usual_at] * known.sum():
         return "most of the time is in bursts: too little is between them for a level"
-    first, last = _stretches(hot)
+    first, last = _stretches(hot, JOINED[0])
+    for joined in JOINED[1:]:  # noise parts a weak burst in pieces: until twice as far joins no more of them
+        fewer = _stretches(hot, joined)
+        if len(fewer[0]) >= SAME_COUNT * len(first):
+            break
+        first, last = fewer
     if not len(first):
         return "no sample rises above the noise and 20 % above the usual power"
     inner = (first > 0) & (last < len(hot))  # one that began before the step, or ends after it, is not whole
@@ -140,7 +206,7 @@ def bursts(
         return "none is whole"
     chosen = evenly(len(first))
     longest = int((last - first)[chosen].max())
-    around = min(max(LEVEL_CELLS[0], longest), LEVEL_CELLS[1]) + 2
+    around = min(max(REACH_CELLS[0], REACH_LONGEST * longest), REACH_CELLS[1])
     masked = np.where(known, mean_W, np.nan)
     rows = []
     for i in chosen:
@@ -159,10 +225,10 @@ def bursts(
     )  # with a cell on each side
 
 
-def _stretches(hot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _stretches(hot: np.ndarray, joined: int) -> tuple[np.ndarray, np.ndarray]:
     """First cell of each burst, and the cell after its last."""
     at = np.flatnonzero(hot)
-    breaks = np.flatnonzero(np.diff(at) > JOINED + 1)
+    breaks = np.flatnonzero(np.diff(at) > joined + 1)
     if not len(at):
         return at, at
     return at[np.append(0, breaks + 1)], at[np.append(breaks, len(at) - 1)] + 1
