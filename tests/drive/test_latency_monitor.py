@@ -65,6 +65,26 @@ def test_measured_latency_of_before_the_first_reading_bounds_nothing():
     assert latency_monitor.between(reading(FIRST), reading(FIRST | lie), 600)["least_ms"]["read"] == 30
 
 
+def test_measured_latency_that_is_not_reported_or_was_left_from_before_bounds_nothing():
+    slowest = FIRST | {92: (4, 1)}  # 95:92: read of bucket 3, without an upper bound
+    for odd in ({196: (2, 0xFFFF)}, {196: (2, 0xFFFF), 112: (8, (1 << 64) - 1)}):  # 197:196: measured, read of bucket 3
+        figures = latency_monitor.between(reading(FIRST), reading(slowest | odd), 600)
+        assert (figures["least_ms"]["read"], figures["most_ms"]["read"]) == (1280, None)
+    left = {196: (2, 9000)}  # the drive did not clear it with its bucket
+    figures = latency_monitor.between(reading(FIRST | left), reading(slowest | left), 600)
+    assert figures["least_ms"]["read"] == 1280
+    assert latency_monitor.between(reading(FIRST), reading(slowest | left), 600)["least_ms"]["read"] == 9000
+
+
+def test_timer_that_began_again_without_new_static_buckets_is_a_reason():
+    """Cleared with what the static buckets had already, or a timer that was set: the counts differ by these."""
+    static = {252: (4, 100), 248: (4, 7), 244: (4, 2), 268: (4, 5), 296: (4, 1)}
+    figures = latency_monitor.between(reading(FIRST | static), reading(FIRST | static | {2: (2, 0), 44: (4, 101)}), 600)
+    assert figures["why"] and figures["counts"] is None
+    figures = latency_monitor.between(reading(HEAD), reading(HEAD | {2: (2, 0), 44: (4, 9)}), 600)  # nothing before
+    assert figures["counts"]["read"] == [9, 0, 0, 0]
+
+
 def test_buckets_that_were_cleared_once_are_added_up():
     static = {252: (4, 110), 248: (4, 7), 244: (4, 2), 268: (4, 5), 296: (4, 1)}  # 299:296 write of bucket 3
     last = HEAD | static | {2: (2, 0), 44: (4, 3), 36: (4, 1)}

@@ -2,7 +2,9 @@
 one left."""
 
 import contextlib
+import glob
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from pathlib import Path
 from ssdrig.base import system
 
 OWNER = "owner"  # a file in the folder, locked while its process lives
+MARK = f"temporary folder of ssdrig on {platform.node()}\n".encode()  # in that file; other hosts see no lock of NFS
 
 
 def make(prefix: str, parent: str | os.PathLike) -> tuple[Path, int]:
@@ -19,9 +22,9 @@ def make(prefix: str, parent: str | os.PathLike) -> tuple[Path, int]:
     try:  # the file has its name only when it is locked: another process may sweep meanwhile
         fd = os.open(folder / f"{OWNER}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL | system.CLOEXEC, 0o600)
         try:
-            with contextlib.suppress(OSError):  # where no lock is possible, none is removed either
-                system.lock(fd)
-            os.rename(folder / f"{OWNER}.new", folder / OWNER)
+            os.write(fd, MARK)
+            if _is_locked(fd):
+                os.rename(folder / f"{OWNER}.new", folder / OWNER)
         except BaseException:
             os.close(fd)
             raise
@@ -31,22 +34,47 @@ def make(prefix: str, parent: str | os.PathLike) -> tuple[Path, int]:
     return folder, fd
 
 
+def _is_locked(fd: int) -> bool:
+    """Lock it; False where that is not possible: such a folder is never swept, because its file keeps its first
+    name."""
+    try:
+        system.lock(fd)
+    except OSError:
+        return False
+    return True
+
+
 def remove(folder: Path, lock: int) -> None:
-    """Remove a folder of make(), then free its lock."""
+    """Remove a folder of make(), then free its lock. One that is killed meanwhile leaves what sweep() removes."""
+    try:
+        _empty(folder)
+    finally:
+        os.close(lock)
+
+
+def _empty(folder: Path) -> None:
+    """Remove a folder, its owner's file last."""
+    with contextlib.suppress(OSError):
+        for entry in [*os.scandir(folder)]:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif entry.name != OWNER:
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
     shutil.rmtree(folder, ignore_errors=True)
-    os.close(lock)
 
 
 def sweep(prefix: str, parent: str | os.PathLike) -> None:
-    """Remove the folders of this prefix in `parent` whose process is gone: their lock is free. A folder without a lock,
-    or of another user, is not touched."""
-    for folder in Path(parent).glob(f"{prefix}*"):
+    """Remove the folders of this prefix in `parent` whose process is gone: their lock is free. A folder that make() of
+    this host and user did not make, or without a lock, is not touched."""
+    for folder in Path(parent).glob(f"{glob.escape(prefix)}*"):
         with contextlib.suppress(OSError):
             fd = os.open(folder / OWNER, os.O_RDWR | system.NOFOLLOW | system.NONBLOCK | system.CLOEXEC)
             try:
                 system.lock(fd, wait=False)
-                if os.fstat(fd).st_uid == system.user() and not folder.is_symlink():
-                    shutil.rmtree(folder, ignore_errors=True)
+                own = {os.fstat(fd).st_uid, os.lstat(folder).st_uid} == {system.user()}
+                if own and not folder.is_symlink() and os.read(fd, len(MARK) + 1) == MARK:
+                    _empty(folder)
             finally:
                 os.close(fd)
 

@@ -20,6 +20,7 @@ BUCKETS = ("A", "B", "C", "D")
 STEP_MS = 5  # of thresholds; a field of 0 is one step
 TIMER_S = 300  # of the buckets' timer
 SATURATED = 0xFFFFFFFF
+NOT_REPORTED_MS = 0xFFFF  # of a measured latency
 ENABLED, MEASURES = 0b1, 0b100  # of the feature's status
 THRESHOLDS, COUNTERS, STAMPS, MEASURED, STATIC_COUNTERS = 6, 32, 96, 192, 240
 STATIC_END = 426  # the static buckets, their stamps, measured latencies and units
@@ -57,7 +58,8 @@ def decode(page: bytes) -> dict[str, Any]:
         "counters": counters(COUNTERS),
         "static_counters": counters(STATIC_COUNTERS),
         "measured_ms": {
-            name: [ms or None if measures else None for ms in of] for name, of in backwards(MEASURED, 2).items()
+            name: [ms if measures and 0 < ms < NOT_REPORTED_MS else None for ms in of]
+            for name, of in backwards(MEASURED, 2).items()
         },
         "stamps": backwards(STAMPS, 8),
         "static": page[STATIC_COUNTERS:STATIC_END].hex(),
@@ -84,7 +86,7 @@ def between(first: Mapping, last: Mapping, elapsed_s: float) -> dict[str, Any]:
         slowest = max((n for n, count in enumerate(counts[name]) if count), default=None)
         most[name] = edges[0] if slowest is None else edges[slowest + 1] if slowest < 3 else None
         least[name] = None if slowest is None else edges[slowest]
-        if slowest is not None and edges[slowest] < (ms := _measured(first, last, name, slowest, cleared)):
+        if slowest is not None and edges[slowest] < (ms := _measured(first, last, name, slowest)):
             least[name] = ms if most[name] is None or ms < most[name] else least[name]
     return {"thresholds_ms": edges, "counts": counts, "least_ms": least, "most_ms": most, "why": None}
 
@@ -102,6 +104,8 @@ def _why_not(first: Mapping, last: Mapping, elapsed_s: float) -> str | None:
     if lasts_s and elapsed_s >= lasts_s:
         return f"its buckets are cleared each {lasts_s / 60:g} min, and the readings are {elapsed_s / 60:.3g} min apart"
     cleared = _cleared(first, last)
+    if not cleared and last["timer"] < first["timer"] and any(map(any, first["counters"].values())):
+        return "the timer of its buckets began again, and the static ones are as before"
     for name in DIRECTIONS:
         before, after, static = (of[name] for of in (first["counters"], last["counters"], last["static_counters"]))
         if SATURATED in after or cleared and SATURATED in static:
@@ -116,9 +120,9 @@ def _cleared(first: Mapping, last: Mapping) -> bool:
     return first["static"] != last["static"]
 
 
-def _measured(first: Mapping, last: Mapping, name: str, bucket: int, cleared: bool) -> int:
-    """A measured latency of a bucket that certainly came after the first reading, ms; 0 without one."""
-    new = last["stamps"][name][bucket] != first["stamps"][name][bucket]
-    new |= last["measured_ms"][name][bucket] != first["measured_ms"][name][bucket]
-    new |= cleared or not first["counters"][name][bucket]
-    return last["measured_ms"][name][bucket] or 0 if new else 0
+def _measured(first: Mapping, last: Mapping, name: str, bucket: int) -> int:
+    """A measured latency of a bucket that certainly came after the first reading, ms: it or its stamp changed, and the
+    bucket counts. 0 without one."""
+    same = all(last[key][name][bucket] == first[key][name][bucket] for key in ("stamps", "measured_ms"))
+    counts = last["counters"][name][bucket]
+    return 0 if same or not counts else last["measured_ms"][name][bucket] or 0
