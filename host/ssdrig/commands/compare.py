@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from ssdrig.base.arguments import listed
@@ -66,8 +67,9 @@ def check(args) -> None:
     for word in (args.a, args.b):
         if not _is_file(word):
             named.check(_words(word), args.parent)
-    if both := {*_folders(args.a, args.parent)} & {*_folders(args.b, args.parent)}:
-        raise UsageError("two groups without a common run", str(sorted(both)[0]), "name each run once")
+    of_a, of_b = ({os.path.realpath(run) for run in _folders(word, args.parent)} for word in (args.a, args.b))
+    if both := of_a & of_b:
+        raise UsageError("two groups without a common run", sorted(both)[0], "name each run once")
 
 
 def command(args) -> int:

@@ -45,14 +45,14 @@ def one(word: str | Path, runs: str | Path = "runs") -> Path:
 
 
 def several(words: Iterable[str | Path], runs: str | Path = "runs") -> list[Path]:
-    """The folders of several words; a folder that only contains runs means all of them, the earliest first.
+    """The folders of several words, each once; a folder that only contains runs means all of them, the earliest first.
     Raises UsageError as one()."""
     folders: list[Path] = []
     for word in words:
         path = one(word, runs)
         inside = within(path)
         folders += inside or [path]
-    return folders
+    return parts.distinct(folders)
 
 
 def check(words: Iterable[str | Path], runs: str | Path = "runs") -> None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from ssdrig.base import files, system
@@ -17,8 +18,8 @@ REVIEW = "review.json"  # in the folder of a review, which contains its runs
 
 
 def all_runs(folder: str | os.PathLike) -> list[Path]:
-    """The run folders in a folder, those of its reviews included, the latest first. One that this user may not look
-    into is among them. Raises OSError."""
+    """The run folders in a folder, those of its reviews included, the latest first, and each once: a link to one of
+    them is not another run. One that this user may not look into is among them. Raises OSError."""
     run_folders = []
     for path in Path(folder).iterdir():
         if path.name.startswith("."):  # one that is being made, or whose making was killed
@@ -27,7 +28,17 @@ def all_runs(folder: str | os.PathLike) -> list[Path]:
             run_folders.append(path)
         elif _has(path, REVIEW):
             run_folders += [inner for inner in path.iterdir() if _has(inner, "run.json")]
+    if links := [path for path in run_folders if path.is_symlink()]:
+        run_folders = distinct([*(path for path in run_folders if path not in links), *links])
     return sorted(run_folders, key=lambda path: path.name, reverse=True)
+
+
+def distinct(folders: Iterable[Path]) -> list[Path]:
+    """The first of the paths to each folder, in their order."""
+    by_place: dict[str, Path] = {}
+    for folder in folders:
+        by_place.setdefault(os.path.realpath(folder), folder)
+    return [*by_place.values()]
 
 
 def _has(folder: Path, name: str) -> bool:
