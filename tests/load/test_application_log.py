@@ -157,6 +157,11 @@ def test_forged_offsets_are_not_taken(tmp_path, stated):
     assert figures["rows"] == 3
 
 
+def test_log_without_its_event_is_placed_as_utc(tmp_path):
+    text = "t,a\n" + "".join(f"{np.datetime64(UTC_S + n, 's')},1\n" for n in range(3))
+    assert laid(tmp_path, text, (4999, 5019), [ANCHOR])[0]["rows"] == 3
+
+
 def test_seconds_of_an_earlier_run_in_the_log_are_not_of_this_one(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("t,a\n1,900\n")

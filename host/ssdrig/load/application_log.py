@@ -351,7 +351,7 @@ def _in_zone(at: Placed, event: Mapping, span_ns: tuple[int, int]) -> tuple[Plac
     for offset_s in sorted({0, *offsets}, key=abs):
         t_ns = at.t_ns - np.int64(offset_s * SECOND_NS)
         of_it = (t_ns >= span_ns[0] - at.error_ns) & (t_ns <= span_ns[1] + at.error_ns)
-        if of_it.any() and t_ns[-1] <= event["t_ns"] + at.error_ns:
+        if of_it.any() and t_ns[-1] <= event.get("t_ns", span_ns[1]) + at.error_ns:
             fitting.append((offset_s, at._replace(t_ns=t_ns)))
     if len(fitting) > 1:
         words = " and ".join(_zone(offset_s) for offset_s, _ in fitting)
