@@ -69,6 +69,7 @@ class Drive:
             power_log |= {"gaps": "gaps" in self._log, "estimated": "estimated" in self._log}
             power_log["error_percent"] = self._percent
         health = HEALTH | {"interval_W": self.interval_W(self._second - 1), "power_log": power_log}
+        health["latency_monitor"] = None
         self.clock.now_ns += self._answer_ns // 2
         if lid == 0:
             page = bytearray(1024)

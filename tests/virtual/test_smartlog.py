@@ -49,6 +49,7 @@ HEALTH = {
     "energy_Wh": 1 << 33,
     "interval_W": 1.2345,
     "power_log": None,
+    "latency_monitor": None,
 }
 IDENTITY = {"model": "SIMULATED X", "serial": "S1", "firmware": "F1", "capacity_bytes": 1 << 30, "drive_bytes": 1 << 31}
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ssdrig.base.kernels import compiling
 from ssdrig.blockio import nbd_protocol
-from ssdrig.virtual.device import persistence, powercut, reports, reserve, store, thermal
+from ssdrig.virtual.device import persistence, powercut, reports, reserve, slow_commands, store, thermal
 from ssdrig.virtual.device.placement import Placement
 from ssdrig.virtual.device.power import PowerFeatures
 from ssdrig.virtual.flash import nand, power_states, versions
@@ -131,6 +131,7 @@ class Device:
             0.0  # what the drive reports of its energy, and of its power in the last second
         )
         self._ticked_ns, self._advanced = t0_ns, 0  # host time; model time to which energy is known
+        self.slow = slow_commands.fresh()
         self.latency_ns = 0  # model time from arrival to completion, summed over all commands of pages
         self.pace = Pace()
         self._came_ns = 0  # model time of the last batch: they come in order, whichever connection they are from
@@ -173,6 +174,8 @@ class Device:
         if m:
             done = self.drive.submit(self._op[:m], self._page[:m], self._npages[:m], self._flags[:m], now)
             self.latency_ns += int(done.sum()) - m * now
+            if self.preset.latency_monitor and self.latency:
+                slow_commands.count(self.slow, batch, self._owner[:m], done, now)
         if self.latency:
             first_due = nbd_protocol.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation, lead_ns)
         else:

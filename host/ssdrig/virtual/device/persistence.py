@@ -46,6 +46,7 @@ COUNTED = (
     "power_on_s",
     "reported_J",
     "latency_ns",
+    "slow",
 )
 SAID = {"drive_bytes": int, "firmware": str, "host_written_bytes": int, "counted": dict}  # of device.json
 UNIT_BYTES = 512_000  # of the NVMe counter of host writes

@@ -53,6 +53,7 @@ def health(device) -> dict:
         "energy_Wh": math.ceil(device.reported_J / 3600 - 1e-9),
         "interval_W": device.reported_W,
         "power_log": _power_log(device),
+        "latency_monitor": device.slow if p.latency_monitor else None,
         "available_spare_percent": 100,
         "percentage_used": smartlog.percentage_used(float(pe.mean()), p.rated_pe_cycles),
         "pe_min": int(pe.min()),

@@ -2,6 +2,7 @@
 
     02h  SMART / health information, 512 bytes    NVM Express Base Specification 2.0, "SMART / Health Information"
     C0h  SMART cloud health log, 512 bytes        OCP Datacenter NVMe SSD Specification 2.0/2.5, log identifier C0h
+    C3h  latency monitor, 512 bytes               OCP Datacenter NVMe SSD Specification 2.0, 4.8.9
     09h  endurance group information, 512 bytes   NVM Express Base Specification 2.0
 
 and the document that `smartctl --json=cv -x` would print for them. Host counters have the real granularity: 02h counts
@@ -12,10 +13,12 @@ throttling by the maker is in C0h, by the host's thresholds in 02h."""
 import math
 import struct
 
+from ssdrig.virtual.device.slow_commands import THRESHOLDS_MS
 from ssdrig.virtual.device.thermal import CRITICAL_C, WARNING_C
 
 UNIT_BYTES = 512_000
 C0H_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")  # in byte order, last 16 bytes of the page
+C3H_GUID = bytes.fromhex("927ac08cd0846c9c7043e6d4585ed485")  # likewise
 SPARE_THRESHOLD_PERCENT = 10
 
 
@@ -125,12 +128,32 @@ def log_25h(h: dict) -> bytes:
     return bytes(page)
 
 
-PAGES = {0x02: log_02h, 0xC0: log_c0h, 0x09: log_09h, 0x25: log_25h}
+def log_c3h(h: dict) -> bytes:
+    """OCP latency monitor log, version 1: enabled, buckets that are never cleared, the longest of each measured."""
+    page, of = bytearray(512), h["latency_monitor"]
+    page[0] = 0b111  # on; with active latency mode and measured latencies
+    page[6:10] = bytes(ms // 5 - 1 for ms in THRESHOLDS_MS)
+    struct.pack_into("<H", page, 10, 0xFFF)  # each bucket measures its longest
+    for direction in range(3):  # reads are last in a bucket
+        for bucket in range(len(THRESHOLDS_MS)):
+            counts, measured_ms, stamps_ms = (
+                of[name][direction][bucket] for name in ("counts", "measured_ms", "stamps_ms")
+            )
+            struct.pack_into("<I", page, 44 + 16 * bucket - 4 * direction, counts)
+            struct.pack_into("<Q", page, 184 - 24 * bucket - 8 * direction, stamps_ms)
+            struct.pack_into("<H", page, 214 - 6 * bucket - 2 * direction, min(0xFFFF, measured_ms))
+    struct.pack_into("<H", page, 494, 1)
+    page[496:512] = C3H_GUID
+    return bytes(page)
+
+
+PAGES = {0x02: log_02h, 0xC0: log_c0h, 0x09: log_09h, 0x25: log_25h, 0xC3: log_c3h}
+NEEDS = {0x25: "power_log", 0xC3: "latency_monitor"}  # the counters that a page needs
 
 
 def pages(h: dict) -> dict:
     """The pages that a drive with these counters has: how each is made, by its log identifier."""
-    return PAGES if h["power_log"] else {lid: make for lid, make in PAGES.items() if lid != 0x25}
+    return {lid: make for lid, make in PAGES.items() if lid not in NEEDS or h[NEEDS[lid]]}
 
 
 def smartctl_document(identity: dict, h: dict, utc_s: int) -> dict:

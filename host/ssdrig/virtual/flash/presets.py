@@ -91,6 +91,7 @@ class Preset:
     energy_report: float = 1.0  # what the drive reports that it draws, as a multiple of its draw
     power_log: str = ""  # whether it has log 25h, "measured" or "estimated"
     power_error_percent: int = 255  # as log 25h states it; 255: not
+    latency_monitor: bool = False  # whether it has OCP's log C3h
     rated_years: float = 5.0  # of warranty: assumed
     boot_ns: int = 150_000_000  # from power to the first command, without replay of the map: assumed
     more_rails: tuple[
@@ -378,9 +379,10 @@ NVME_TLC_ESTIMATES = replace(
     NVME_TLC,
     name="nvme-tlc-estimates",
     model="SIMULATED NVMe TLC 1 TB, estimates its power",
-    source=NVME_TLC.source + "; as nvme-tlc, with the power measurement of NVMe 2.3, flagged as an estimate",
+    source=NVME_TLC.source + "; with NVMe 2.3's power measurement, flagged as an estimate, and OCP's latency monitor",
     power_log="estimated",
     power_error_percent=15,
+    latency_monitor=True,
 )
 
 NVME_TLC_SLC = replace(
