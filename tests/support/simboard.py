@@ -162,7 +162,9 @@ class Line:
     def read_some(self) -> None:
         """Wait a moment for something to come, and take it."""
         if select.select([self.fd], [], [], 0.1)[0]:
-            self._take(os.read(self.fd, 65536))
+            if not (data := os.read(self.fd, 65536)):
+                pytest.fail("the other end has closed the port")
+            self._take(data)
 
     def _take(self, data: bytes) -> None:
         *frames, self.rest = (self.rest + data).split(b"\x00")

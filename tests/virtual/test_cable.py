@@ -145,6 +145,13 @@ def test_truth_names_every_setting(tmp_path):
     assert truth["ppm"] == 80 and truth["tick0"] == BOARD["start_ticks"]
 
 
+def test_settings_larger_than_the_pipe_reach_the_board(tmp_path):
+    """The rest was lost, and the board waited for it."""
+    with Board(tmp_path, 2.5, {"stalls": [[10**6 + n, 1] for n in range(2000)]}) as b:
+        assert len(json.dumps(b.truth()[0])) > 2 * cable.PIPE
+        assert b.hello()["boot"] == b.truth()[0]["boot"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_the_board_ends_with_its_cable(tmp_path, number):
     with Board(tmp_path) as b:

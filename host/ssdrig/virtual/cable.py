@@ -197,6 +197,8 @@ class Board:
         }
         crossings, power = os.pipe()
         config = json.dumps({**boot, **paths, "pace": self.pace, "power_fd": power}).encode()
+        if len(config) + 4 > PIPE:  # the board that reads them is not started yet
+            fcntl.fcntl(self.stdin, fcntl.F_SETPIPE_SZ, len(config) + 4)
         os.write(self.stdin, struct.pack("<I", len(config)) + config)
         argv = [*self.command, "-X", "heapsize=4M", "run_board.py"]
         self.process = subprocess.Popen(
