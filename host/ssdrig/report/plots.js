@@ -19,7 +19,8 @@
   const csv = (table) => all("tr", table).map((row) => [...row.children].map(cell).join(",")).join("\n") + "\n";
 
   function labels(el) {
-    const badges = all("header .badge").map(text), runs = all(".tested .runs li").map(text), ids = all(".tested .runs code").map(text);
+    const badges = all("header .badge").map(text), setUps = all(".tested .set-up > ul").map((list) => all("li", list).map(text));
+    const runs = all(".tested .runs li").map((line, i) => [text(line), ...(setUps[i] ?? [])].join(" · ")), ids = all(".tested .runs code").map(text);
     const caption = el.querySelector("figcaption .soft"), source = el.closest("article")?.dataset.source;
     const legend = all(".legend li:not(.hidden)", el).map((li) => {
       const key = li.querySelector("[style]");
