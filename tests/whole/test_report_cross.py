@@ -7,7 +7,9 @@ from page_cross import (
     BARRIERS,
     BELOW_FIRST_SCREEN,
     CLICK,
+    MOST_SHIFT,
     SHEET_PX,
+    SHIFT,
     WIDTHS,
     folded,
     medium,
@@ -65,6 +67,23 @@ def test_a_page_of_any_number_of_runs_at_any_size(chromium, runs, count):
     assert {where: what for where, what in counts.items() if what} == {}
     assert chromium.complaints() == [] and chromium.js("document.body.dataset.errors") == ""
     medium(chromium, False)
+    chromium.send("Emulation.clearDeviceMetricsOverride")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_nothing_moves_while_a_page_is_loaded(chromium, runs, count, width):
+    """On a slow phone, too, which paints before it has read the whole page."""
+    sized(chromium, width)
+    medium(chromium, False)
+    page = page_of(runs[:count])
+    try:
+        for slower in (1, 8):
+            chromium.send("Emulation.setCPUThrottlingRate", {"rate": slower})
+            chromium.open(page, ready=READY)
+            assert chromium.js(SHIFT) <= MOST_SHIFT, slower
+    finally:
+        chromium.send("Emulation.setCPUThrottlingRate", {"rate": 1})
     chromium.send("Emulation.clearDeviceMetricsOverride")
 
 

@@ -85,7 +85,7 @@ def render(
         of_loads.SCRIPTS if side else SCRIPTS,
         [
             heading,
-            "<main>",
+            '<main class="load">' if side else "<main>",
             strips,
             side.shown()
             if side

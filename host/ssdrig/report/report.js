@@ -70,18 +70,20 @@ function report() {
     const tails = RUNS.flatMap((run) => [...run.tail.v]);
     const end = Math.max(2, ...RUNS.map((run) => (run.cells ? run.cells.mean.length * run.cells.every : run.n)));
     const C = warm.length ? [Math.floor(reduce(Math.min, warm) / 5) * 5 - 5, Math.ceil(reduce(Math.max, warm) / 5) * 5 + 5] : undefined;
-    return {
-      whole: { kind: "iops", wide: true, x: all, y: iops, log: true, unit: "IOPS", height: 340, labels: true },
-      "zoom-log": { kind: "iops", x: late, y: iops, log: true, unit: "IOPS", height: 300 },
-      "zoom-linear": { kind: "iops", x: late, y: [0, extent("iops", from, false, to)[1] * 1.08 || 1], unit: "IOPS", height: 300 },
-      power: { kind: "power", wide: true, x: all, y: [0, extent("power_max")[1] * 1.08], C, unit: "W", height: 240 },
-      energy: { kind: "energy", wide: true, x: all, y: roomy(extent("energy", 0, true)), log: true, unit: "µJ per I/O", height: 210 },
-      latency: { kind: "latency", wide: true, x: all, y: roomy([Math.min(lows[0], highs[0]), Math.max(lows[1], highs[1])]), log: true, unit: LATENCY.unit, scale: LATENCY.scale, height: 210 },
-      tail: { kind: "tail", wide: true, x: all, y: roomy(tails.length ? [reduce(Math.min, tails), reduce(Math.max, tails)] : [1, 10]), log: true, unit: LATENCY.unit, scale: LATENCY.scale, height: 190 },
-      rails: { kind: "rails", wide: true, x: all, y: [0, extent("power_mean")[1] * 1.08], unit: "W", height: 210 },
+    const of = {
+      whole: { kind: "iops", wide: true, x: all, y: iops, log: true, unit: "IOPS", labels: true },
+      "zoom-log": { kind: "iops", x: late, y: iops, log: true, unit: "IOPS" },
+      "zoom-linear": { kind: "iops", x: late, y: [0, extent("iops", from, false, to)[1] * 1.08 || 1], unit: "IOPS" },
+      power: { kind: "power", wide: true, x: all, y: [0, extent("power_max")[1] * 1.08], C, unit: "W" },
+      energy: { kind: "energy", wide: true, x: all, y: roomy(extent("energy", 0, true)), log: true, unit: "µJ per I/O" },
+      latency: { kind: "latency", wide: true, x: all, y: roomy([Math.min(lows[0], highs[0]), Math.max(lows[1], highs[1])]), log: true, unit: LATENCY.unit, scale: LATENCY.scale },
+      tail: { kind: "tail", wide: true, x: all, y: roomy(tails.length ? [reduce(Math.min, tails), reduce(Math.max, tails)] : [1, 10]), log: true, unit: LATENCY.unit, scale: LATENCY.scale },
+      rails: { kind: "rails", wide: true, x: all, y: [0, extent("power_mean")[1] * 1.08], unit: "W" },
       samples: { kind: "samples", wide: true, free: true, zoom: fine, range: state.fine ?? undefined, x: [0, end], y: [0, 1], strips: extent("power_max")[1] * 1.08, unit: "W", height: Samples.height(page) },
-      wa: { kind: "wa", wide: true, x: all, y: [0, (wa.length ? reduce(Math.max, wa) : 1) * 1.1], unit: "NAND / host bytes", height: 190 },
+      wa: { kind: "wa", wide: true, x: all, y: [0, (wa.length ? reduce(Math.max, wa) : 1) * 1.1], unit: "NAND / host bytes" },
     };
+    for (const el of $$("[data-panel]")) of[el.dataset.panel].height ??= parseFloat(el.style.minHeight); // kept free since the first paint
+    return of;
   }
 
   function summary(name) {

@@ -11,6 +11,7 @@ from ssdrig.views.terms import number
 
 ORDER = ("steady", "all", "fresh")  # and then those that --window names
 HIDE = 'body:has(#view-{0}:checked) [data-view]:not([data-view="{0}"]) {{ display: none !important }}'
+UNTIL_READ = 'body:not(:has([name="view"])) [data-view]:not([data-view="0"]) { display: none !important }'
 
 
 class View(NamedTuple):
@@ -54,7 +55,7 @@ def _label(name: str, labels: list[str]) -> str:
 
 def style(views: list[View]) -> str:
     """Rules that hide all but the chosen window; without JavaScript too."""
-    return "".join(HIDE.format(i) for i in range(len(views)))
+    return UNTIL_READ + "".join(HIDE.format(i) for i in range(len(views)))
 
 
 def switch(views: list[View]) -> str:
