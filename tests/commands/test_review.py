@@ -197,7 +197,7 @@ VIRTUAL = ["review", "--virtual", "sata-tlc"]
     [
         (["review"], 2, "a drive to test"),
         ([*VIRTUAL, "--drive", "X"], 2, "found: two"),
-        (["review", "--virtual", "nothing"], 2, "one of sata-mlc"),
+        (["review", "--virtual", "nothing"], 2, "sata-mlc"),
         ([*VIRTUAL, "--rig", "/dev/x"], 2, "--rig only with --drive"),
         ([*VIRTUAL, "--budget", "1 MB"], 2, "a budget of at least"),
         ([*VIRTUAL, "--budget", "much"], 2, "--budget"),

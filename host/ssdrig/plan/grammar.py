@@ -62,7 +62,7 @@ def find(name: str) -> tuple[str, str]:
     if name not in known and not name.endswith(".toml"):
         do = do_you_mean(name, known)
         if do.startswith("use"):
-            do = "./ssdrig plans lists the plans"
+            do = "list them: ./ssdrig plans"
         raise UsageError("the name of a plan, or a plan file (….toml)", shown(name), do)
     path = known.get(name) or Path(name)
     return document.load(path), shown(path.name)[1:-1]
