@@ -229,7 +229,7 @@ def test_find(bench, word, name):
         ("/dev/disk/by-id/ata-Gone", "no /dev/disk/by-id/ata-Gone", "S6Z1NX0W100001"),
         ("/dev/loop0", "loop device", "S6Z1NX0W100001"),
         ("/dev/nothing", "no block device", "S6Z1NX0W100001"),
-        ("WRONG", "WRONG, which", "S3Z9NB0K100001 or /dev/disk/by-id/ata-Samsung_860 (Samsung SSD 860 EVO 500GB, /dev/sda)"),
+        ("WRONG", "WRONG", "S3Z9NB0K100001 or /dev/disk/by-id/ata-Samsung_860 (Samsung SSD 860 EVO 500GB, /dev/sda)"),
         ("", "empty word", "S3Z9NB0K100001"),
         ("..", "..", "choose one"),
     ],

@@ -87,15 +87,28 @@ def test_media_bytes_of_an_fdp_drive_give_its_write_amplification(drive):
     assert amplification.error < 1e-6
 
 
+def at_rest(connected, read):
+    """The ledger and what `read` returns, once the drive has written nothing on its own meanwhile."""
+    for _ in range(10):
+        truth = connected.wait_until_quiet()
+        reading = read()
+        if connected.ledger()["nand_write_bytes"] == truth["nand_write_bytes"]:
+            break
+    return truth, reading
+
+
 def test_statistics_of_the_simulated_drive_are_its_ledgers(over_tcp, connected):
     guest, known = over_tcp
     guest.do("zero", known["node"], MIB, 0, MIB // 2)  # a page that is all zeros is no counter to the tool
-    truth_before = connected.wait_until_quiet()
-    before = guest.ssdrig("wear", known["serial"], "--json").json()
+    truth_before, before = at_rest(connected, lambda: guest.ssdrig("wear", known["serial"], "--json").json())
     guest.do("zero", known["node"], 16 * MIB, 0, MIB // 2)
-    truth = connected.wait_until_quiet()
-    after = guest.ssdrig("wear", known["serial"], "--json").json()
-    stats = guest.run("nvme", "fdp", "stats", known["controller"], *GROUP).json()
+    truth, (after, stats) = at_rest(
+        connected,
+        lambda: (
+            guest.ssdrig("wear", known["serial"], "--json").json(),
+            guest.run("nvme", "fdp", "stats", known["controller"], *GROUP).json(),
+        ),
+    )
     assert (int(stats["hbmw"]), int(stats["mbmw"])) == (truth["host_write_bytes"], truth["nand_write_bytes"])
     assert after["fdp_host_written_bytes"] - before["fdp_host_written_bytes"] == 16 * MIB
     amplification = wa.between(before, after)
