@@ -111,9 +111,10 @@ def test_no_sample_has_a_wrong_value(tmp_path):
     begin_s = of.t_ns / S_NS - 1102e-6 / 1.005
     true_A = np.array([truth.mean_A(begin, begin + 1052e-6 / 1.005) for begin in begin_s])
     noise_A = np.where(of.in_low, 4e-6, 2.4e-4)
-    # a stamp is good to 4 us of a conversion of 1.05 ms, in which the current may step by 3 A
+    # a stamp is good to some 10 us of a conversion of 1.05 ms, in which the current may step by 3 A; the other range is
+    # off by a hundredfold
     steep = np.abs(np.gradient(true_A)) > 1e-6
-    off = np.abs(of.I - true_A) / (5 * noise_A + 1e-3 * true_A + np.where(steep, 0.03, 0.0))
+    off = np.abs(of.I - true_A) / (6 * noise_A + 1e-3 * true_A + np.where(steep, 0.06, 0.0))
     assert off.max() < 1
 
 
