@@ -32,7 +32,7 @@ PLANS = {  # as few rounds as the rule needs
 }
 PAIR = ([], ["--op", "50"])  # of one drive, as the demo's
 PAIR_S = 30
-AT_ONCE = 3  # pairs beside the loops, each of which makes the host busier for the others
+AT_ONCE = 3  # pairs beside the loops: each makes the host busier for the others
 CLAIMED = ("iops_mean", "energy_uJ_per_io", "power_mean_W", "wa")
 LEAST_IO_S, IO_SHARE = 2.0, 0.05  # the drive counts its I/O every 50 ms
 

@@ -340,9 +340,9 @@ def test_the_layout_of_a_lane_is_one(name):
     assert max(int(v) for v in common.values()) == 20 < min(int(own[w]) for w in own if w in ("_ADDRESS", "_CS"))
     assert int(own["_SIZE"]) == int(own["_SLOTS"]) + 8 * int(own["_RING"])
     of_i2c = ["_FULL", "_EVERY", "_ALERT", "_LESS", "_RANGE"]
-    words, behind = {"i2c_fifo": (19, of_i2c), "spi_lane": (22, ["_FULL"])}[name]
-    assert [int(own[w]) for w in [*behind, "_SLOTS"]] == [
-        int(own["_SCRIPT"]) + 2 * words + k for k in range(len(behind) + 1)
+    words, own_words = {"i2c_fifo": (19, of_i2c), "spi_lane": (22, ["_FULL"])}[name]
+    assert [int(own[w]) for w in [*own_words, "_SLOTS"]] == [
+        int(own["_SCRIPT"]) + 2 * words + k for k in range(len(own_words) + 1)
     ]
 
 

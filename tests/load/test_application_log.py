@@ -171,7 +171,7 @@ def test_seconds_of_an_earlier_run_in_the_log_are_not_of_this_one(tmp_path):
     assert sizes["older_bytes"] == len("t,a\n1,900\n")
     with pytest.raises(LoadError):
         laid(tmp_path, path.read_text(), (5000, 5010), [*command(5000, 5010), event(**sizes)])
-    path.write_text("t,a\n1,5\n2,6\n3,7\n")  # the command wrote it anew
+    path.write_text("t,a\n1,5\n2,6\n3,7\n")  # the command replaced it
     sizes = application_log.copied(path, tmp_path / "copy.csv", before)
     figures, _, _ = laid(tmp_path, path.read_text(), (5000, 5010), [*command(5000, 5010), event(**sizes)])
     assert figures["rows"] == 3 and sizes["older_bytes"] == 0

@@ -104,7 +104,7 @@ def test_energy_of_a_load_that_goes_through_the_threshold(tmp_path, seed):
 
 
 def test_no_sample_has_a_wrong_value(tmp_path):
-    """Each stands for what flowed while its current was converted, in either range."""
+    """Each is the mean of what flowed while its current was converted, in either range."""
     steps = bursts(random.Random(1), 6.0)
     of, _ = seen(tmp_path, 5e-3, steps, 6.4)
     truth = Truth(5e-3, steps)

@@ -23,7 +23,7 @@ def make(prefix: str, parent: str | os.PathLike) -> tuple[Path, int]:
         fd = os.open(folder / f"{OWNER}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL | system.CLOEXEC, 0o600)
         try:
             os.write(fd, MARK)
-            if _is_locked(fd):
+            if _try_lock(fd):
                 os.rename(folder / f"{OWNER}.new", folder / OWNER)
         except BaseException:
             os.close(fd)
@@ -34,7 +34,7 @@ def make(prefix: str, parent: str | os.PathLike) -> tuple[Path, int]:
     return folder, fd
 
 
-def _is_locked(fd: int) -> bool:
+def _try_lock(fd: int) -> bool:
     """Lock it; False where that is not possible: such a folder is never swept, because its file keeps its first
     name."""
     try:

@@ -237,10 +237,10 @@ def more_rails():
 
 def low_ranges():
     """The bypass of each rail that has a switch and "low"."""
-    for switch, behind in zip(board.SWITCH, gates.values()):
+    for switch, gate in zip(board.SWITCH, gates.values()):
         for row in board.RAILS:
             if row["rail"] == switch["rail"] and row.get("low"):
-                bypass_model.fitted[row["rail"]] = bypass_model.LowRange(row, behind, cosim.boot)
+                bypass_model.fitted[row["rail"]] = bypass_model.LowRange(row, gate, cosim.boot)
     if bypass_model.fitted:
         bypass_model.install(config["firmware"] + "/ranges.py")
 
