@@ -12,11 +12,17 @@ import micropython
 import wire
 from bypass import Bypass
 from ina228 import SensorError
+from lane import DATA
 from micropython import const
 from sampler import Sampler
 from switch import IDLE
 
 HIGH, LOW, MOVING = 0, 1, 2  # of a conversion
+# A slot's word: in its last two bits the range of the conversion that has ended with its edge, then whether that edge
+# has used up what was known of a move, then how many such edges there were. An edge that interference has made may have
+# used it up for the conversion that goes on (Ranges.range_of)
+_MOVED = const(4)
+_EDGE = const(8)
 RESTED = 64  # conversions below REST_uA before the bypass is let go: some 70 ms, so that it does not chatter
 REST_uA = 20_000
 _LONGEST = 32  # conversions that it may take to open
@@ -48,7 +54,8 @@ _ASK = const(9)  # its word for an instruction, and
 _LEFT = const(10)  # for the count,
 _EACH = const(11)  # us * 2**16 of a count,
 _FROM = const(12)  # its first one
-_WORDS = const(13)
+_EDGES = const(13)  # edges that have used up a move, times _EDGE
+_WORDS = const(14)
 
 _GPIO_IN = const(0x04 >> 2)  # of the SIO
 _PUSH_X = const(0x4020)  # in(x, 32), which pushes (alert_age.py)
@@ -104,19 +111,21 @@ def mark(words: ptr32, mem: ptr32, at: int):
         words[_LET_GO] = 0
     words[_LEVEL] = level
     words[_AGAIN] = again
-    mem[at + _RANGE] = ranged
+    if ranged == 2 or again:
+        words[_EDGES] = (int(words[_EDGES]) + _EDGE) & 0xFFFF
+        ranged |= _MOVED
+    mem[at + _RANGE] = int(words[_EDGES]) | ranged
 
 
 @micropython.viper
-def stretch(mem: ptr32, at: int, ranged: int) -> int:
-    """How many slots that wait in the ring of the lane at mem[at:] belong to this range, until the first that does
-    not."""
+def stretch(mem: ptr32, at: int, word: int) -> int:
+    """How many slots that wait in the ring of the lane at mem[at:] have this word, until the first that has not."""
     tail = int(mem[at + _TAIL])
     head = int(mem[at + _HEAD])
     ranges = int(mem[at + _SLOTS]) + _RANGE_OF_SLOT
     mask = int(mem[at + _MASK])
     n = 0
-    while tail != head and int(mem[ranges + 8 * (tail & mask)]) == ranged:
+    while tail != head and int(mem[ranges + 8 * (tail & mask)]) == word:
         tail = (tail + 1) & 0xFFFF
         n += 1
     return n
@@ -160,6 +169,8 @@ class Ranges:
             words[_BYPASS + k] = self.bypass.counter[k]
         self.now = HIGH
         self.waited = 0  # conversions that it moves
+        self.edges = 0  # of the last slot, times _EDGE
+        self.doubt = False  # the edge before was no conversion's, and its mark belongs to the next
         self.broken = False
 
     def config(self, before):
@@ -174,8 +185,9 @@ class Ranges:
         """The bypass is closed, and stays so until the current rests. Returns why not, or None."""
         self.hold()
         words = self.words
-        words[_COUNT] = words[_LEVEL] = words[_AGAIN] = words[_LET_GO] = 0
+        words[_COUNT] = words[_LEVEL] = words[_AGAIN] = words[_LET_GO] = words[_EDGES] = self.edges = 0
         self.mem[self.base + _RANGE] = HIGH
+        self.doubt = False
         self.broken = False
         self.enter(HIGH)
         return "the bypass of its low range is open" if self.bypass.is_open() else None
@@ -212,9 +224,23 @@ class Ranges:
         """Another range begins, or none: then `moves` wants to see each conversion."""
         self.now, self.waited = now, 0
 
+    def range_of(self, word, converted):
+        """Of the conversion of a slot with this word. converted: its reading shows that its edge was one's. Where an
+        edge that was none's, or whose reading is lost, has used up a move, the next one has no range."""
+        ranged = word & 3
+        edges = word & ~(_EDGE - 1)
+        before = edges
+        if word & _MOVED:
+            before = (edges - _EDGE) & 0xFFFF
+        if self.doubt or before != self.edges:
+            ranged = MOVING
+        self.edges = edges
+        self.doubt = not converted and ranged == MOVING
+        return ranged
+
     def waiting(self):
         """How many conversions of the range that has begun wait to be drained, at least."""
-        return 0 if self.now == MOVING else stretch(self.mem, self.base, self.now)
+        return 0 if self.now == MOVING or self.doubt else stretch(self.mem, self.base, self.edges | self.now)
 
 
 class Deaf:
@@ -288,10 +314,13 @@ class Ranged(Sampler):
             self.lane.limit(_NO_A if ranged else guard.raw_A, guard.raw_V)
 
     def _sample(self, mem, at):
-        ranged = mem[at + _RANGE_OF_SLOT]
-        if ranged != self.ranges.now:
+        chip = self.chip
+        chip.decode(mem, at + DATA)
+        converted = chip.flags & chip.CNVRF
+        ranged = self.ranges.range_of(mem[at + _RANGE_OF_SLOT], converted)
+        if converted and ranged != self.ranges.now:
             self._enter(ranged)
-        if ranged == MOVING and self.ranges.moves():
+        if converted and ranged == MOVING and self.ranges.moves():
             self.link.say(wire.LOG, "rail %d: the bypass of its low range does not open" % self.rail["rail"])
         super()._sample(mem, at)
 
@@ -324,5 +353,8 @@ class Ranged(Sampler):
             self.ranges.look(self.frame, end - n * wire.SAMPLE_BYTES, n)
 
     def _energy(self, mem, at):
-        if mem[at + _RANGE_OF_SLOT] != MOVING:  # else its registers hold what belongs to no range
+        ranged = self.ranges.now
+        if not self.beside:  # in place of a sample
+            ranged = self.ranges.range_of(mem[at + _RANGE_OF_SLOT], mem[at + DATA] >> 8 & self.chip.CNVRF)
+        if ranged != MOVING:  # else its registers hold what belongs to no range
             super()._energy(mem, at)

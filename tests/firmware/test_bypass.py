@@ -176,15 +176,17 @@ class Edges:
         assert self.ranges.begin() is None
         self.block.now = 0
 
-    def range(self, levels, closed_us=None):
-        """Of the conversion whose edge comes now. closed_us: since when the bypass has been closed, before now."""
-        self.block.now += 1102
+    def range(self, levels, closed_us=None, after_us=1102, reading="conversion"):
+        """Of the conversion whose edge comes now. closed_us: since when the bypass has been closed, before now.
+        reading: "none" where it shows no conversion, "lost" where there is no reading."""
+        self.block.now += after_us
         self.block.high = levels
         self.ages.x = -1 - round(self.late_us * 62.5)
         self.counts.x = -1 if closed_us is None else MOST - closed_us * 125
         self.ranges.mark()
         self.lane.interrupt(None)
-        return self.lane.mem[self.lane.base + 65]
+        word = self.lane.mem[self.lane.base + 65]
+        return None if reading == "lost" else self.ranges.range_of(word, reading == "conversion")
 
 
 @pytest.fixture
@@ -223,6 +225,37 @@ def test_a_bypass_let_go_is_not_taken_for_closed(edges):
     """The line that reports it may be broken."""
     assert [edges.range(FREED) for _ in range(5)] == [MOVING] * 5
     assert [edges.range(0) for _ in range(3)] == [MOVING, MOVING, HIGH]
+
+
+@pytest.mark.parametrize("reading", ["none", "lost"])
+def test_an_edge_without_a_conversion_does_not_use_up_a_move(edges, reading):
+    """The conversion that ends after it is the one in which the bypass has moved."""
+    opened(edges)
+    edges.range(0, 500, after_us=600, reading=reading)
+    assert [edges.range(0, after_us=502), *(edges.range(0) for _ in range(3))] == [MOVING, HIGH, HIGH, HIGH]
+    edges.range(FREED | OPEN, after_us=300, reading=reading)
+    assert [edges.range(FREED | OPEN, after_us=802), edges.range(FREED | OPEN)] == [MOVING, LOW]
+
+
+@pytest.mark.parametrize("readings", [("none", "none"), ("lost", "none"), ("none", "lost"), ("lost", "lost")])
+def test_two_edges_without_a_conversion_do_not_use_up_a_move(edges, readings):
+    opened(edges)
+    for reading in readings:
+        edges.range(0, 300, after_us=400, reading=reading)
+    assert [edges.range(0, after_us=302), edges.range(0)] == [MOVING, HIGH]
+
+
+def test_an_edge_at_rest_without_a_conversion_costs_nothing(edges):
+    readings = "conversion", "none", "conversion", "lost", "conversion"
+    assert [edges.range(0, after_us=300, reading=reading) for reading in readings] == [HIGH] * 3 + [None, HIGH]
+
+
+def test_a_count_of_edges_that_wraps_is_no_gap(edges):
+    for k in range(9000):
+        levels = 0 if k % 2 else OPEN | FREED
+        assert edges.range(levels) == MOVING
+        assert edges.lane.mem[edges.lane.base + 65] < 1 << 16
+    assert edges.range(0) == HIGH
 
 
 def test_one_that_should_be_closed_and_is_not_has_no_range(edges):
@@ -286,7 +319,8 @@ def ranges_module():
     machine = types.SimpleNamespace(disable_irq=lambda: 7, enable_irq=lambda state: None)
     of = lambda **names: types.SimpleNamespace(**names)
     fakes = {"machine": machine, "bypass": of(Bypass=FakeBypass), "sampler": of(Sampler=object), "wire": wire}
-    return vipersource.load("ranges", {}, fakes | {"ina228": of(SensorError=Exception), "switch": of(IDLE="idle")})
+    fakes |= {"ina228": of(SensorError=Exception), "lane": of(DATA=3), "switch": of(IDLE="idle")}
+    return vipersource.load("ranges", {}, fakes)
 
 
 def lane_of(age):
