@@ -19,8 +19,8 @@ from switch import IDLE
 
 HIGH, LOW, MOVING = 0, 1, 2  # of a conversion
 # A slot's word: in its last two bits the range of the conversion that has ended with its edge, then whether that edge
-# has used up what was known of a move, then how many such edges there were. An edge that interference has made may have
-# used it up for the conversion that goes on (Ranges.range_of)
+# has consumed a pending move, then how many such edges there were. An edge that interference has made may have consumed
+# it from the conversion that goes on (Ranges.range_of)
 _MOVED = const(4)
 _EDGE = const(8)
 RESTED = 64  # conversions below REST_uA before the bypass is let go: some 70 ms, so that it does not chatter
@@ -54,7 +54,7 @@ _ASK = const(9)  # its word for an instruction, and
 _LEFT = const(10)  # for the count,
 _EACH = const(11)  # us * 2**16 of a count,
 _FROM = const(12)  # its first one
-_EDGES = const(13)  # edges that have used up a move, times _EDGE
+_EDGES = const(13)  # edges that have consumed a move, times _EDGE
 _WORDS = const(14)
 
 _GPIO_IN = const(0x04 >> 2)  # of the SIO
@@ -170,7 +170,7 @@ class Ranges:
         self.now = HIGH
         self.waited = 0  # conversions that it moves
         self.edges = 0  # of the last slot, times _EDGE
-        self.doubt = False  # the edge before was no conversion's, and its mark belongs to the next
+        self.doubt = False  # the last edge had no conversion, and the move that it consumed belongs to the next
         self.broken = False
 
     def config(self, before):
@@ -225,8 +225,8 @@ class Ranges:
         self.now, self.waited = now, 0
 
     def range_of(self, word, converted):
-        """Of the conversion of a slot with this word. converted: its reading shows that its edge was one's. Where an
-        edge that was none's, or whose reading is lost, has used up a move, the next one has no range."""
+        """The range of a slot's conversion. word: the slot's; converted: whether its reading shows a conversion. After
+        an edge without one, or without a reading, that has consumed a move, the next conversion has no range."""
         ranged = word & 3
         edges = word & ~(_EDGE - 1)
         before = edges

@@ -12,6 +12,7 @@
 # `./ssdrig setup --emulator [RELEASE]` runs this for .setup/emulator. Another folder's image: SSDRIG_UF2=FOLDER/pico.uf2 ./ssdrig test tests/test_emulated*.py
 # Left out are what Debian does not ship and the firmware does not use: TLS (mbedtls), cryptolib, SHA-1, the frozen modules of micropython-lib.
 set -eu
+unset PYTHONSAFEPATH PYTHONPATH # MicroPython's tools import modules of their folder
 firmware=$(realpath "$(dirname "$0")/../../firmware")
 folder=$(realpath -m "${1:?usage: build.sh FOLDER [trixie|forky|sid]}")
 release=${2:-trixie}

@@ -55,3 +55,13 @@ def test_killed_in_the_midst_of_an_image_it_leaves_a_whole_one(tmp_path):
         assert run(script, folder, folder / "bin") == (-9 if torn else 0)
         left = {image.read_text() for image in images}
         assert left == ({"old\n"} if torn else {"new\n"})
+
+
+def test_tools_of_micropython_import_modules_of_their_folder(tmp_path, monkeypatch):
+    """The launcher of ssdrig forbids it to its own Python."""
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    (tmp_path / "tool.py").write_text("import sibling")
+    (tmp_path / "sibling.py").touch()
+    start = BUILDER.partition("mirror=")[0]
+    assert run(start + f"python3 {tmp_path}/tool.py\n", tmp_path / "emulator") == 0
+    assert run(f"python3 {tmp_path}/tool.py\n", tmp_path / "emulator") != 0
