@@ -177,11 +177,12 @@ def of_ranges(ranges, blocks, chance):
     """Edges of a rail with two ranges, its lines and counts at any value; rings and frames of any content."""
     ages, counts, sio, _ = blocks
     at, ring, n = 20, 100, 16
-    mem, words, frame = array("i", [0] * (ring + 8 * n)), array("i", [0] * 13), bytearray(400)
+    mem, words, frame = array("i", [0] * (ring + 8 * n)), array("i", [0] * 14), bytearray(400)
     mem[6] = sio.page
     mem[at + 6], mem[at + 7] = ring, n - 1
     mem[at + 17], mem[at + 18], mem[at + 19], mem[at + 20] = ages.page, 20, 21, 1049
-    words[2:5], words[8:13] = array("i", [8, 4, 64]), array("i", [counts.page, 22, 23, 437, 3_000_000])
+    words[2:5] = array("i", [8, 4, 64])
+    words[8:14] = array("i", [counts.page, 22, 23, 437, 3_000_000, 65_400])  # edges that soon wrap
     for turn in range(300):
         sio[1] = (0, 12, 12, chance(4) << 2)[turn // 4 & 3] + 64 * (chance(8) == 0)  # closed, open, any
         ages[21] = -1 - (chance(4000) if chance(9) else chance(1 << 22))
