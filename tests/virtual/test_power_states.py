@@ -195,3 +195,15 @@ def test_the_drive_reports_what_it_draws_or_what_it_would_like_to(says):
     drawn = it.drive.energy_between(0, 901 * S)
     assert it.reported_J == pytest.approx(says * drawn, rel=2e-3)
     assert h["energy_Wh"] == math.ceil(it.reported_J / 3600) and h["interval_W"] == pytest.approx(says * P0, rel=1e-3)
+
+
+def test_interval_power_is_of_the_drives_second_though_the_host_is_late():
+    it = device(power_states=())
+    it.tick(S)
+    for ms in range(2000, 3000, 4):  # it works in the third second
+        it.advance(ms * 1_000_000)
+        it.drive.submit([1], [16 * ms], [16], [0], ms * 1_000_000)
+    it.tick(3 * S + 400_000_000, 3 * S)
+    drawn = [it.drive.energy_between(begin * S, (begin + 1) * S) for begin in range(3)]
+    assert drawn[2] > 1.01 * drawn[0] and it.reported_J == pytest.approx(sum(drawn), rel=1e-9)
+    assert it.health()["interval_W"] == pytest.approx(drawn[2], rel=1e-9)

@@ -135,13 +135,16 @@ class RunData:
     wa_value: np.ndarray = field(default_factory=_no_values)
     wa_error: np.ndarray = field(default_factory=_no_values)
     # the drive's own report at each reading that has one, and the rig's measurement then (own_report.py): int64 ns of
-    # the host; the drive's power and energy; lowest and highest mean that the rig saw; the rig's energy since the first
-    own_t_ns: np.ndarray = field(default_factory=_no_counts)
+    # the host, begin and end of the poll; the drive's power and energy; the rig's means over each interval that it can
+    # be of, by how much the clock's error may move them, the rig's energy over all moments that it can be of, and since
+    # the first
+    own_ns: np.ndarray = field(default_factory=_no_counts)
     own_W: np.ndarray = field(default_factory=_no_values)
     own_Wh: np.ndarray = field(default_factory=_no_values)
-    rig_edges: list[uncertainty.Edges] = field(default_factory=list)  # of each rail, at these readings
-    rig_low_W: np.ndarray = field(default_factory=_no_values)
-    rig_high_W: np.ndarray = field(default_factory=_no_values)
+    rig_edges: list[uncertainty.Edges] = field(default_factory=list)  # of each rail, at the middle of these polls
+    rig_W: np.ndarray = field(default_factory=_no_values)
+    rig_open_W: np.ndarray = field(default_factory=_no_values)
+    rig_around_J: np.ndarray = field(default_factory=_no_values)
     rig_J: np.ndarray = field(default_factory=_no_values)
     # of the log that an application kept meanwhile: name, time (s) and value of each row, at most one a second
     logged: list[tuple[str, np.ndarray, np.ndarray]] = field(default_factory=list)

@@ -488,7 +488,7 @@ def _rail(rail, window: Window) -> dict:
 
 def own_power(data: RunData, window: Window, rig_percent: float | None, notes: list[str]) -> dict:
     """The rig's power against the drive's own report of it."""
-    if data.t0_ns is None or not data.rails or not len(data.own_t_ns):
+    if data.t0_ns is None or not data.rails or not len(data.own_ns):
         return {}
     begin_ns, end_ns = (data.t0_ns + round(t_s * data.k * SECOND_NS) for t_s in (window.t0_s, window.t1_s))
     comparison = own_report.compare(data, begin_ns, end_ns, rig_percent)

@@ -116,11 +116,12 @@ class Server:
                 connection.reply(now)
             self.connections = [c for c in self.connections if not c.closed]
             if now >= tick_at:
-                self.device.tick(now)
+                tick_at += TICK_NS * ((now - tick_at) // TICK_NS)
+                self.device.tick(now, tick_at)
                 self.subsystem.look_at_health()
                 if self.truth:
                     self.truth.write(now)
-                tick_at += TICK_NS * (1 + (now - tick_at) // TICK_NS)
+                tick_at += TICK_NS
             now = time.monotonic_ns()
 
     def _accept(self, listener: socket.socket) -> None:

@@ -29,6 +29,7 @@ from ssdrig.virtual.flash.feed import BINS
 from ssdrig.virtual.flash.presets import Preset
 
 SECTOR_BYTES = 512
+SECOND_NS = 1_000_000_000  # of the host: the interval of the reported power
 MOST_ROWS = 86_400  # of a day; older ones are dropped
 
 
@@ -225,21 +226,30 @@ class Device:
             self.drive.advance(now)
             self._advanced = now // 1_000_000 * 1_000_000  # the present millisecond is not complete
 
-    def tick(self, t_ns: int) -> None:
-        """Health counters over the time since the last tick; call about once a second."""
-        dt_s = (t_ns - self._ticked_ns) / 1e9 / self.dilation
+    def tick(self, t_ns: int, due_ns: int | None = None) -> None:
+        """Health counters over the time from the last tick to due_ns (None: t_ns, which is now), the power of at most
+        the second before it; call about once a second. A drive's own timer is not late when the host's is."""
+        due_ns = max(self._ticked_ns, t_ns if due_ns is None else due_ns)
+        if self.lit:  # energy is known by the millisecond of model time
+            self.advance(max(t_ns, self.host_ns(self._advanced)))
+            due_ns = max(self._ticked_ns, min(due_ns, self.host_ns(self._advanced)))
+        dt_s = (due_ns - self._ticked_ns) / 1e9 / self.dilation
         power_W = 0.0
         if self.lit and dt_s > 0:
-            power_W = self.energy_J(self._ticked_ns, t_ns) / dt_s
+            power_W = self.energy_J(self._ticked_ns, due_ns) / dt_s
             self.power_on_s += dt_s
             self.reported_J += self.preset.energy_report * power_W * dt_s
-        self.reported_W = self.preset.energy_report * power_W
+            last_ns = max(self._ticked_ns, due_ns - SECOND_NS)
+            self.reported_W = self.preset.energy_report * self.energy_J(last_ns, due_ns) * 1e9 * self.dilation
+            self.reported_W /= due_ns - last_ns
+        elif not self.lit:
+            self.reported_W = 0.0
         self.power.measurement.interval(self.reported_W)
         self.pace.second(t_ns, self.latency_ns * self.dilation)
         self.store.look()
         self.thermal = thermal.step(self.preset, self.thermal, power_W, dt_s, self.powered, self.power.tmt_C)
         self.keep_pace()
-        self._ticked_ns = t_ns
+        self._ticked_ns = due_ns
 
     def keep_pace(self) -> None:
         """Work as fast as the power state and the temperature allow."""
