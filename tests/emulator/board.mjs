@@ -26,10 +26,13 @@ const mcu = new RP2040();
 mcu.logger = new ConsoleLogger(LogLevel.Error);
 const { clock, core } = mcu;
 
-let extra = 0; // cycles of a boot ROM function
+// Boot ROM functions that still take time, the last one first to end: {depth: exceptions open when it began, cycles}. What it does is done
+// at its begin; an interrupt comes when it is due all the same.
+const functions = [];
+const LOOK = 16; // cycles from one look for an interrupt to the next
 const answer = install(mcu);
 mcu.onBreak = (number) => {
-  extra += answer(number);
+  functions.push({ depth: open.length, cycles: answer(number) });
   mcu.due[0] = NOW;
 };
 
@@ -148,11 +151,16 @@ function run() {
     if (core.waiting) {
       const idle_ns = Math.min(clock.nanosToNextAlarm || SLICE_ns, until - clock.nanos);
       advance(Math.max(1, Math.ceil(idle_ns / CYCLE_ns)));
+    } else if (functions.at(-1)?.depth === open.length) {
+      const last = functions.at(-1);
+      const n = Math.min(last.cycles, Math.max(1, Math.min(LOOK, Math.ceil(clock.nanosToNextAlarm / CYCLE_ns) || LOOK)));
+      advance(n);
+      last.cycles -= n;
+      if (!last.cycles) functions.pop();
+      if (core.interruptsUpdated) core.checkForInterrupts();
     } else {
       mcu.due[0] = pause(until);
-      const n = core.run() + extra;
-      extra = 0;
-      advance(n);
+      advance(core.run());
     }
   }
   if (sent.length) process.stdout.write(Buffer.concat(sent.splice(0)));
