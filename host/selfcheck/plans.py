@@ -22,6 +22,7 @@ from ssdrig.runs import journal
 
 PRESET, CAPACITY = "sata-tlc", "256MiB"
 MOST_OFF_PERCENT = 10
+END_PERCENT = 1  # of an end of a range: the last I/O of each job passes its amount, and words round
 # as few rounds as the rule needs, and of those plans whose quick variant writes for long a part
 LESS = {
     "pts-iops": ["--set", "most=6", "--set", "time=1 s"],
@@ -111,13 +112,16 @@ def _row(name: str, runs: Path) -> dict[str, Any]:
 
 def judged(row: Mapping) -> dict[str, Any]:
     """{"off_percent", "in_class", "in_time"} of a row that was run."""
-    least, most = row["class_bytes"]
-    soonest, latest = row["expected_s"]
     return {
         "off_percent": off_percent(row["written_bytes"], row["expected_bytes"]),
-        "in_class": least <= row["written_bytes"] <= most,
-        "in_time": soonest <= row["took_s"] <= latest,
+        "in_class": _inside(row["written_bytes"], row["class_bytes"]),
+        "in_time": _inside(row["took_s"], row["expected_s"]),
     }
+
+
+def _inside(size: float, span: Sequence[float]) -> bool:
+    least, most = span
+    return least * (1 - END_PERCENT / 100) <= size <= most * (1 + END_PERCENT / 100)
 
 
 def table(rows: Iterable[Mapping]) -> list[str]:

@@ -159,7 +159,7 @@ def test_before_the_start_the_cost_is_that_of_any_of_the_points(tmp_path):
     act = next(act for act in made.acts if act.label == "again/long at=mid")
     assert {load.keys["time"] for load in act.choices} == {10.0, 90.0}
     costs = cost.of(act, DRIVE)
-    assert costs.time_s == (10.3, 91.0) and costs.written_bytes[0] < costs.written_bytes[1] <= costs.most_bytes
+    assert costs.time_s == (10.1, 91.0) and costs.written_bytes[0] < costs.written_bytes[1] <= costs.most_bytes
     rows = {row["path"]: row for row in prepare.as_json(made)["acts"]}
     assert rows["again/long"]["choices"] == [{"time": "10 s"}, {"time": "90 s"}]
     table = "\n".join(dry_run.table(made, Budget(None)))

@@ -1,6 +1,7 @@
 """run/course.py: what is left of a run, as a range."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_what_an_act_took_prices_the_next_one():
     made.begin(ACTS[1], 1)
     made.end(FILL, 3000.0, 10**12)
     made.begin(FILL)
-    assert made._present.time_s == pytest.approx((2700.3, 3301.0))
+    assert made._present.time_s == pytest.approx((2700.1, 3301.0))
 
 
 def test_a_reading_and_a_purge_of_this_run_price_the_next_ones():
@@ -115,7 +116,7 @@ def test_a_budget_may_end_the_run_sooner():
 def test_dilated_seconds_are_the_hosts():
     made = course(k=4)
     made.begin(ACTS[3])
-    assert made.left_s(200) == pytest.approx((4 * 50 + 0.3, 4 * 50 + 1.0))
+    assert made.left_s(200) == pytest.approx((4 * 50 + 0.1, 4 * 50 + 1.0))
 
 
 def test_bytes_written_are_counted_with_those_of_the_act_in_work():
@@ -137,3 +138,37 @@ def test_what_comes_behind_the_run_is_in_what_is_left():
     made = Course(ACTS, {**DRIVE, "time_dilation": 10}, {}, Budget(None), (7.0, 700.0))
     made.begin(ACTS[3])
     assert made.left_s(2000) == (7, 700)
+
+
+# ---- a fixed amount that a time may end, after an earlier run of it
+
+AMOUNT = 4096 * 600_000
+
+
+def amount_cost(earlier, interface="SATA", read=0, longest_s=60.0):
+    entry = SimpleNamespace(time_s=longest_s, rule=None, cliff=None, written=None)
+    keys = {**KEYS, "read": read, "until": (entry,)}
+    act = Act("a", "load", keys, {}, range_bytes=10**12, amount_bytes=AMOUNT)
+    return cost.of(act, {**DRIVE, "interface": interface}, earlier)
+
+
+@pytest.mark.parametrize("interface", ["SATA", speeds.VIRTUAL])
+def test_an_amount_that_was_reached_is_expected_again(interface):
+    assert amount_cost({}, interface).written_bytes[0] < AMOUNT / 2
+    assert amount_cost({"a": (8.0, AMOUNT)}, interface).written_bytes == (AMOUNT, AMOUNT)
+
+
+def test_an_amount_that_its_time_ended_is_expected_within_a_spread():
+    assert amount_cost({"a": (60.0, AMOUNT / 2)}).written_bytes == (0.9 * AMOUNT / 2, AMOUNT)
+    assert amount_cost({"a": (58.0, AMOUNT)}).written_bytes == (0.9 * AMOUNT, AMOUNT)
+
+
+def test_a_mix_of_a_reached_amount_writes_as_it_is_drawn():
+    least, most = amount_cost({"a": (8.0, AMOUNT)}, read=55).written_bytes
+    assert 0.97 * 0.45 * AMOUNT < least < 0.45 * AMOUNT < most < 1.03 * 0.45 * AMOUNT
+
+
+def test_random_writes_of_large_blocks_may_be_slower_than_sequential_ones():
+    large = load("large", 10.0, block=((1 << 20, 100.0),))
+    assert cost.of(large, DRIVE).written_bytes[0] == pytest.approx(10 * 150e6 / 4)
+    assert cost.of(replace(large, keys={**large.keys, "pattern": "sequential"}), DRIVE).written_bytes[0] > 1e9

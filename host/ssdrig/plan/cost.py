@@ -25,7 +25,7 @@ DRAWN = 4  # standard deviations of the share of writes in a mix of reads and wr
 READING = "SMART"  # what a SMART reading took, among the acts' labels, which have no capitals
 PLAYED_BYTES = 48  # of each I/O of a trace: its row, and what the player keeps
 PLAYER_S = (0.3, 3.0)  # of the host: the start of the player
-JOB_S = (0.3, 1.0)  # of the host: the start and the end of each fio job
+JOB_S = (0.1, 1.0)  # of the host: the start and the end of each fio job
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,13 @@ def _as_before(act: "Act", drive: Mapping, cost: Cost, seconds: float, size: flo
     if act.amount_bytes is not None:  # a fixed amount
         if drive["interface"] == speeds.VIRTUAL:
             time_s = (seconds / HOST_TIMES, HOST_TIMES * seconds)
-        longest_s = _longest_s(act)
-        return replace(cost, time_s=(min(longest_s, time_s[0]), min(longest_s, time_s[1])))
+        longest_s, share = _longest_s(act), 1 - act.keys.get("read", 0) / 100
+        written_bytes = share * min((1 - SPREAD) * size, act.amount_bytes)
+        if size >= act.amount_bytes and time_s[1] < longest_s:  # it will end by its amount again
+            written_bytes = cost.most_bytes
+        written = (max(cost.written_bytes[0], min(written_bytes, _drawn_bytes(act)[0])), cost.written_bytes[1])
+        time_s = (min(longest_s, time_s[0]), min(longest_s, time_s[1]))
+        return replace(cost, time_s=time_s, written_bytes=written)
     if cost.time_s[0] == cost.time_s[1]:  # a fixed time is a lower bound; the step around it took longer
         time_s = (cost.time_s[0], max(cost.time_s[1], time_s[1]))
     size *= 1 - act.keys.get("read", 0) / 100
@@ -237,7 +242,7 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
     if act.do == "load" and act.keys["pattern"] == "random":
         mean = _mean_block_bytes(act)
         # a large block is bound by the bytes, a small one by the I/Os; a drive fresh or reading is faster than steady
-        slow_Bps = min(slow_iops * mean, slow_Bps)
+        slow_Bps = min(slow_iops * mean, slow_Bps * (speeds.STEADY_SHARE if share else 1))
         fast_Bps = fast_Bps if mean >= 131072 else min(fast_iops * mean, k * known.link_Bps)
     if act.do == "load" and "rate" in act.keys:  # at most the rate, if the drive can reach it
         asked_Bps = act.keys["rate"] * _mean_block_bytes(act)
@@ -247,9 +252,7 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
     if act.amount_bytes is not None:
         longest_s = _longest_s(act)
         time_s = (min(longest_s, act.amount_bytes / fast_Bps), min(longest_s, act.amount_bytes / slow_Bps))
-        ios = max(1.0, act.amount_bytes / _mean_block_bytes(act))
-        drawn = DRAWN * math.sqrt(share * (1 - share) / ios)  # fio draws of each I/O whether it reads
-        least, most = (max(0.0, share + deviation) * act.amount_bytes for deviation in (-drawn, drawn))
+        least, most = _drawn_bytes(act)
         return Cost(time_s, (min(least, share * slow_Bps * longest_s), most), most, (1, 1), _log_bytes(act, time_s))
     time_s = _time(act)
     most = load.most_written_bytes(act, drive["interface"]) or 0
@@ -270,6 +273,14 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
                 time_s = (max(time_s[0], soonest), time_s[1])
                 written = (min(written[1], max(written[0], amount)), written[1])
     return Cost(time_s, written, most, (1, 1), _log_bytes(act, time_s))
+
+
+def _drawn_bytes(act: "Act") -> tuple[float, float]:
+    """Bytes written of a load of a fixed amount, (least, most): fio draws of each I/O whether it reads."""
+    share, amount_bytes = 1 - act.keys.get("read", 0) / 100, act.amount_bytes or 0
+    ios = max(1.0, amount_bytes / _mean_block_bytes(act))
+    drawn = DRAWN * math.sqrt(share * (1 - share) / ios)
+    return max(0.0, share - drawn) * amount_bytes, (share + drawn) * amount_bytes
 
 
 def _bytes(amount, drive: Mapping) -> float:

@@ -16,6 +16,7 @@ class Class(NamedTuple):
 
 
 SMALL_BYTES = 4096  # of fresh_Bps
+STEADY_SHARE = 0.25  # of sequential_Bps that random writes of large blocks keep at least: a write amplification of 4
 VIRTUAL = "nbd"  # how a virtual drive is reached
 SPEEDS = {
     "SATA": Class((150e6, 540e6), (2e3, 60e3), 0.4e9, 0.6e9, 0.6e9),  # 6 Gbit/s, 8b/10b
