@@ -472,3 +472,73 @@ def test_a_place_that_cannot_be_written_is_one_error(tmp_path, monkeypatch, caps
     monkeypatch.setattr(trace.os, "access", lambda path, mode: path != tmp_path)
     assert cli.main(words) == UsageError.exit_code and "one that cannot" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
+
+
+FTRACE = "# tracer: nop\n#\n# entries-in-buffer/entries-written: {}   #P:2\n#\n"
+
+
+def issued(t_us, sector, sectors=8, cpu=0):
+    return f" fio-9 [{cpu:03d}] d..2. 1.{t_us:06d}: block_rq_issue: 8,0 W 4096 () {sector} + {sectors} none,0,0 [fio]\n"
+
+
+def completed(t_us, sector, sectors=8, cpu=1):
+    return f" fio-9 [{cpu:03d}] d.h2. 1.{t_us:06d}: block_rq_complete: 8,0 W () {sector} + {sectors} none,0,0 [0]\n"
+
+
+@pytest.mark.parametrize("first", ["issued", "completed", "shuffled"])
+def test_depth_follows_times_whatever_order_the_buffers_of_processors_come_in(tmp_path, first):
+    """`cat per_cpu/cpu*/trace`: all of one processor before the next one."""
+    begun = [issued(1000 * n, 8 * n) for n in range(40)]
+    ended = [completed(1000 * n + 1500, 8 * n) for n in range(40)]  # two at a time
+    lines = begun + ended if first == "issued" else ended + begun
+    if first == "shuffled":
+        random.Random(1).shuffle(lines)
+    expected = [1] + [2] * 39
+    assert depths(tmp_path, FTRACE.format("80/80") + "".join(lines)) == (expected, None)
+
+
+def test_lines_of_completions_far_out_of_order_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(trace_convert, "WINDOW_IOS", 8)
+    text = "".join(issued(1000 * n, 8 * n) for n in range(40)) + "".join(completed(9, 8 * n) for n in range(40))
+    with pytest.raises(UsageError) as caught:
+        converted(tmp_path, FTRACE.format("80/80") + text)
+    assert "sort" in caught.value.do
+
+
+def test_completion_that_is_missing_long_before_the_end_makes_depths_unknown(tmp_path):
+    text = FTRACE.format("9/9") + issued(0, 800)
+    text += "".join(issued(50_000 * n, 8 * n) + completed(50_000 * n + 100, 8 * n) for n in range(1, 19))
+    assert depths(tmp_path, text)[0] is not None  # 0.85 s: it may still be under way
+    text += (issued(100_000, 0) + completed(100_100, 0)).replace(" 1.", " 2.")
+    found, why = depths(tmp_path, text)
+    assert found is None and "of 1 I/Os" in why
+
+
+@pytest.mark.parametrize("loss", ["CPU:1 [LOST 1234 EVENTS]", "CPU:1 [1234 EVENTS DROPPED]"])
+def test_events_that_the_recording_lost_are_refused_with_the_remedy(tmp_path, loss):
+    with pytest.raises(UsageError) as caught:
+        converted(tmp_path, FTRACE.format("2/2") + issued(0, 0) + loss + "\n" + completed(9, 0))
+    assert "buffer" in caught.value.do and "line 6" in caught.value.seen
+
+
+def test_overwritten_events_are_counted(tmp_path):
+    path = tmp_path / "source"
+    path.write_text(FTRACE.format("2/9000") + issued(0, 0) + completed(9, 0))
+    made = trace_convert.Conversion(path, trace_convert.Asked())
+    list(made.windows())
+    assert list(made.words()["left_out"].values()) == [8998]
+
+
+def test_recording_behind_the_sums_of_another_one_is_refused(tmp_path):
+    with pytest.raises(UsageError) as caught:
+        converted(tmp_path, BLKPARSE + BLKPARSE)
+    assert f"line {len(BLKPARSE.splitlines()) + 3} " in caught.value.seen
+
+
+def test_trim_is_made_smaller_to_whole_blocks_and_counted_where_none_is_left(tmp_path):
+    """What lies in the rest of a block was not trimmed."""
+    path = tmp_path / "source"
+    path.write_text(blk(1, "D", "D", 1, 30) + blk(2, "D", "D", 1, 6) + blk(3, "D", "W", 1, 6))
+    made = trace_convert.Conversion(path, trace_convert.Asked(block_bytes=4096))
+    rows = np.concatenate(list(made.windows()))[["offset_bytes", "length_bytes", "op"]].tolist()
+    assert rows == [(4096, 8192, TRIM), (0, 4096, WRITE)] and list(made.words()["left_out"].values()) == [1]

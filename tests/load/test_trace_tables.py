@@ -2,6 +2,7 @@
 to convert them."""
 
 import bz2
+import gzip
 import json
 import lzma
 import random
@@ -236,6 +237,10 @@ def test_a_table_whose_headings_name_their_units_needs_no_map(tmp_path):
         (b"\x17\x08Dtracing6" + bytes(60), "trace-cmd report"),
         (b"\x28\xb5\x2f\xfd" + bytes(60), "zstd"),
         (b"PK\x03\x04" + bytes(60), "unzip"),
+        ("\ufeffBeginHeader\n".encode("utf-16-le"), "iconv"),
+        ("419,W,8192,16384,15\n".encode("utf-16-le"), "iconv"),
+        ("\ufeff8,0 0 1 0.0 9 D W 8 + 8 [x]\n".encode("utf-16-be"), "iconv"),
+        (gzip.compress(gzip.compress(b"e 1 8\n", mtime=0), mtime=0), "gzip -d"),
         ("time,offset,size,type\n1,2,3,R\n", "--column"),
         ("hello\n", "--column"),
     ],
@@ -453,3 +458,60 @@ def test_service_times_of_the_original_are_shown_beside_ours(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["trace", "show", str(tmp_path / "t")]) == 0
     assert capsys.readouterr().out.count("original") == 2
+
+
+_ETW = "".join(
+    f"      Disk{kind},  TimeStamp,     Process Name ( PID),   ThreadID,             IrpPtr,   ByteOffset,     IOSize, "
+    "ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri,  VolSnap,  FileObject, FileName\n"
+    for kind in ("Read", "Write")
+)
+
+
+def etw(process="a.exe ( 12)", offset="0x1000", length="0x2000", elapsed="283"):
+    line = f"     DiskWrite, 8612, {process}, 11844, 0xffff8a0f, {offset}, {length}, {elapsed}, 0, 0x60043, 283\n"
+    return f"BeginHeader\n{_ETW}EndHeader\n{line}"
+
+
+@pytest.mark.parametrize("wrong", [{"offset": "-4096"}, {"length": "-4096"}, {"elapsed": "-283"}])
+def test_negative_number_of_an_etw_event_is_refused(tmp_path, wrong):
+    assert "line 5" in refused(tmp_path, etw(**wrong)).seen
+
+
+def test_comma_in_the_name_of_an_etw_process_moves_no_column(tmp_path):
+    rows, depths, _ = converted(tmp_path, etw("a, b (x), c.exe ( 12)"))
+    assert rows == [(0, 4096, 8192, WRITE)] and depths == [1]
+
+
+def test_sectors_in_a_table_without_units_are_not_taken_as_bytes(tmp_path):
+    error = refused(tmp_path, "time_us,op,lba,length\n1,W,0,8\n2,W,8,8\n")
+    assert "--column" in error.do and "line 2" in error.seen
+
+
+def test_devices_of_the_fiu_traces_are_told_apart_by_both_numbers(tmp_path):
+    line = "{} 20782 gzip 8 8 W {} 0 56f11b711d91a065a2b6458eca924523\n"
+    text = line.format(89968195792462, 6) + line.format(89968195792463, 8)
+    assert "--device" in refused(tmp_path, text).do
+    assert converted(tmp_path, text, device="8,0")[0] == [(0, 4096, 4096, WRITE)]
+
+
+def test_unmap_is_left_out_by_the_option_that_its_refusal_names(tmp_path):
+    text = "1,33898,42,24,0\n1,33899,2a,4096,8\n"
+    assert "--no-trims" in refused(tmp_path, text).do
+    assert converted(tmp_path, text, leave_out=(TRIM,))[0] == [(0, 4096, 4096, WRITE)]
+
+
+@pytest.mark.parametrize(
+    "text, whole",
+    [
+        ("  8,0 0 1 0.000000000 697 D W 8 + 8 [fio]\n  8,0 0 2 0.1 697 D W 16 + 800"[:-2], 1),
+        ("0,8,4096,W,0.551706\n0,16,4096,W,0.554041\n0,16,4096,W,0.5", 2),
+        ("fio version 3 iolog\n10 /dev/x write 0 4096\n40 /dev/x write 4096 409", 1),
+    ],
+)
+def test_last_line_without_an_end_is_left_out_and_counted(tmp_path, text, whole):
+    rows, _, words = converted(tmp_path, text)
+    assert len(rows) == whole and list(words["left_out"].values()) == [1]
+
+
+def test_empty_file_is_not_blamed_on_a_device(tmp_path):
+    assert "--device" not in refused(tmp_path, "").do

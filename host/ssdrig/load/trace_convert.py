@@ -8,6 +8,7 @@ import gzip
 import heapq
 import lzma
 import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -43,8 +44,12 @@ TRIM_MOST_BYTES = 1 << 31
 PIECES_MOST = 1024  # of one I/O that is longer than ours may be
 FEW_EARLY, MOST_MERGED = 64, 4096  # completions without a beginning; I/Os in which merged ones are looked for
 LOST_NS, LOST_IOS = 30 * 10**9, 10_000  # an I/O that has not ended by then has lost its completion
+LOST_LEAST_NS, LOST_TIMES = 10**9, 10  # and so has one that is under way this much longer than the longest that ended
 Row = tuple[int, int, int, int, int, int, int]  # as traceform.ROW, then its end; times may be beyond an int64
 FIX = "correct the line, or convert a part without it"
+NO_LINE_END = "the last line, which has no end"
+LOST = re.compile(r"(?i)\bevents? (?:were )?(?:lost|dropped)\b|\b(?:lost|dropped) \d+ (?:events?|chunks?)\b", re.ASCII)
+OVERWRITTEN = re.compile(r"# entries-in-buffer/entries-written: (\d{1,18})/(\d{1,18})\b.*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,7 @@ class Flight:
         self._ends: dict[int, list[_Begun]] = {}  # by their first byte, in the order of their begins
         self._again: set[tuple[int, int, int]] = set()  # place, end, operation of those that are issued once more
         self._since_ns: int | None = None
+        self._longest_ns = 0  # of those that ended
 
     def begin(self, t_ns: int, begin: int, length: int, op: int = READ) -> int | None:
         """How many are under way with this one. None: it is under way already, and issued again."""
@@ -184,6 +190,7 @@ class Flight:
         for at, one in within:
             self._take(at, one)
             self._services.add(one.op, t_ns - one.t_ns)
+            self._longest_ns = max(self._longest_ns, t_ns - one.t_ns)
         self.ended += len(within)
 
     def _take(self, begin: int, one: _Begun) -> None:
@@ -195,7 +202,8 @@ class Flight:
     def close(self, t_ns: int) -> None:
         """No more lines come."""
         left = (one for begun in self._ends.values() for one in begun)
-        late = (t_ns - one.t_ns > LOST_NS or self.ended - one.ended_before > LOST_IOS for one in left)
+        most_ns = min(LOST_NS, max(LOST_LEAST_NS, LOST_TIMES * self._longest_ns)) if self.ended else LOST_NS
+        late = (t_ns - one.t_ns > most_ns or self.ended - one.ended_before > LOST_IOS for one in left)
         self.lost += sum(late) + (self._early if self._early > max(FEW_EARLY, self.begun // 100) else 0)
 
 
@@ -272,8 +280,7 @@ class Conversion:
             if begin_ns is None:
                 begin_ns = last_ns = out[0][0]
             if out[0][0] < last_ns:
-                seen = f"one {(last_ns - out[0][0]) / 1e9:.6f} s before one {WINDOW_IOS} I/Os earlier"
-                raise self._wrong("times that rise", seen, "sort the file by its times")
+                raise self._back(last_ns - out[0][0])
             if out[-1][0] - begin_ns > T_MOST_NS:
                 raise self._wrong("times within 30 years", f"{(out[-1][0] - begin_ns) / 1e9:.0f} s", FIX)
             last_ns = out[-1][0]
@@ -283,7 +290,7 @@ class Conversion:
         self.flight.close(last_ns)
 
     def _nothing(self) -> UsageError:
-        device = "see whether --device names one of the file"
+        device = "see whether --device names one of the file" if self.asked.device else "name a file that has some"
         if not (self.format and self.format.staged):
             return self._wrong("I/Os", "none", device)
         record = "record requests issued (D, block_rq_issue) and completed (C, block_rq_complete)"
@@ -320,36 +327,68 @@ class Conversion:
 
     def _rows(self) -> Iterator[Row]:
         made = 0
-        for line in self._lines():
-            for request in line:
-                if not self._wanted(request.device) or request.stage not in (self.begins, DONE, REQUEUED):
-                    continue
-                if request.stage == REQUEUED:
-                    self.flight.requeue(request.offset_bytes, request.length_bytes, request.op)
-                    continue
-                if request.passed:
-                    self._pass(request.passed)
-                    continue
-                if request.stage == DONE:
-                    if request.length_bytes:
-                        place = request.offset_bytes, request.length_bytes
-                        self.flight.end(request.t_ns or 0, *place, request.op)
-                    continue
-                parts = self._new_parts(request)
-                depth = self._depth(request)
-                if depth is None or request.op in self.asked.leave_out:
-                    continue
-                self._playable(request)
-                if request.fua and (request.op != WRITE or not self.asked.fua):
-                    self._pass(f"the flag FUA of a {OPS[request.op]}")
-                if request.lasts_ns is not None:
-                    self.services.add(request.op, request.lasts_ns)
-                for row in (row for part in parts for row in self._placed(part, made, depth)):
-                    if made == self.asked.ios:
-                        self.cut = True
-                        return
-                    made += 1
-                    yield row
+        for request in self._requests():
+            if request.stage == REQUEUED:
+                self.flight.requeue(request.offset_bytes, request.length_bytes, request.op)
+                continue
+            if request.passed:
+                self._pass(request.passed)
+                continue
+            if request.stage == DONE:
+                if request.length_bytes:
+                    place = request.offset_bytes, request.length_bytes
+                    self.flight.end(request.t_ns or 0, *place, request.op)
+                continue
+            parts = self._new_parts(request)
+            depth = self._depth(request)
+            if depth is None or request.op in self.asked.leave_out:
+                continue
+            self._playable(request)
+            if request.fua and (request.op != WRITE or not self.asked.fua):
+                self._pass(f"the flag FUA of a {OPS[request.op]}")
+            if request.lasts_ns is not None:
+                self.services.add(request.op, request.lasts_ns)
+            for row in (row for part in parts for row in self._placed(part, made, depth)):
+                if made == self.asked.ios:
+                    self.cut = True
+                    return
+                made += 1
+                yield row
+
+    def _requests(self) -> Iterator[Line]:
+        """The Lines of the device that is taken. Those of a file whose I/Os have several lines come in the order of
+        their times, whatever processor's buffer they lay in: depths are counted by it."""
+        held: list[tuple[int, int, Line]] = []  # time, number of the line
+        last_ns = None
+        lines = self._lines()
+        while True:
+            for line in lines:
+                for request in line:
+                    if not self._wanted(request.device) or request.stage not in (self.begins, DONE, REQUEUED):
+                        continue
+                    if not (self.format and self.format.staged):
+                        yield request
+                        continue
+                    held.append((request.t_ns or 0, self.number, request))
+                if len(held) >= 2 * WINDOW_IOS:
+                    break
+            if not held:
+                return
+            whole = len(held) < 2 * WINDOW_IOS
+            held.sort(key=lambda row: row[0])
+            out, held = (held, []) if whole else (held[:WINDOW_IOS], held[WINDOW_IOS:])
+            read = self.number
+            for t_ns, number, request in out:
+                self.number = number
+                if last_ns is not None and t_ns < last_ns:
+                    raise self._back(last_ns - t_ns)
+                last_ns = t_ns
+                yield request
+            self.number = read
+
+    def _back(self, by_ns: int) -> UsageError:
+        seen = f"one {by_ns / 1e9:.6f} s before one {WINDOW_IOS} I/Os earlier"
+        return self._wrong("times that rise", seen, "sort the file by its times")
 
     def _pass(self, why: str) -> None:
         self.passed[why] = self.passed.get(why, 0) + 1
@@ -378,9 +417,11 @@ class Conversion:
         """Raises UsageError."""
         if line.refusal:
             do = "leave Write Zeroes out with --no-zeroes" if line.op == ZEROES else FIX
+            if line.op == TRIM and line.refusal:
+                do = "leave trims out with --no-trims"
             if trace_kernel.ZONES in line.refusal:
                 do = "record the load on a drive without zones: other drives have no zone pointers"
-            if line.refusal == trace_tables.LONG:
+            if line.refusal in (trace_tables.LONG, trace_tables.PARTS):
                 do = "name the columns by --column, with their unit"
             if line.refusal == trace_tables.NOT_READ:
                 do = "record by blktrace, or ./ssdrig trace record"
@@ -393,10 +434,11 @@ class Conversion:
     def _lines(self) -> Iterator[tuple[Line, ...]]:
         try:
             with self._open() as file:
-                head, first = file.read(HEAD_BYTES), 0
+                head, first, number, ended = file.read(HEAD_BYTES), 0, 0, False
                 file.seek(0)
                 while raw := file.readline(LINE_MOST_BYTES + 1):
-                    self.number += 1
+                    number += 1
+                    self.number = number
                     line = raw.decode("latin-1").rstrip("\r\n")
                     if self.number == 1:
                         line = line.removeprefix("\xef\xbb\xbf")  # a mark of UTF-8, as Windows writes it
@@ -414,9 +456,21 @@ class Conversion:
                         raise self._wrong(f"a line of at most {LINE_MOST_BYTES} bytes", f"{line[:60]!r} and more", FIX)
                     if self.number == first and self.format.header and self.format.header.fullmatch(line):
                         continue
-                    if self.format.end and self.format.end.match(line):
+                    if raw[-1:] != b"\n":
+                        self.passed[NO_LINE_END] = 1
                         return
+                    if overwritten := OVERWRITTEN.fullmatch(line):
+                        self._overwritten(*map(int, overwritten.groups()))
+                    ended = ended or bool(self.format.end and self.format.end.match(line))
                     request = self.format.parse(line)
+                    if ended:
+                        if request:
+                            one = "one recording: nothing after its sums"
+                            raise self._wrong(one, repr(line[:120]), "convert the files before they are joined")
+                        continue
+                    if request is None and LOST.search(line):
+                        do = "record again with a larger buffer, or convert a part without the loss"
+                        raise self._wrong("a recording without lost events", repr(line[:120]), do)
                     if request is None:
                         example = f"a line of {self.format.name}, such as {self.format.example!r}"
                         raise self._wrong(example, repr(line[:120]), FIX)
@@ -425,6 +479,10 @@ class Conversion:
             raise self._wrong("a compressed file that is whole", str(error), "fetch it again") from error
         except OSError as error:
             raise UsageError(f"a trace at {self.path}", error.strerror or str(error), "name another file") from error
+
+    def _overwritten(self, stored: int, written: int) -> None:
+        if written > stored:
+            self.passed["events overwritten before the first one of the file"] = written - stored
 
     def _records(self, file: IO[bytes], format_: Format) -> Iterator[tuple[Line, ...]]:
         """The Lines of a binary file; `number` counts its records."""
@@ -474,8 +532,14 @@ class Conversion:
         flags = FUA if line.fua and line.op == WRITE and self.asked.fua else 0
         block, range_bytes = self.asked.block_bytes, self.asked.range_bytes
         begin, end = line.offset_bytes // block * block, -(-(line.offset_bytes + line.length_bytes) // block) * block
+        if line.op == TRIM and line.length_bytes and line.offset_bytes >= 0:  # a part of a block holds other data
+            begin = -(-line.offset_bytes // block) * block
+            end = (line.offset_bytes + line.length_bytes) // block * block
+            if end <= begin:
+                self._pass(f"a trim of less than a block of {block} bytes")
+                return
         most = TRIM_MOST_BYTES if line.op in (TRIM, ZEROES) else MOST_BYTES
-        if not line.length_bytes or end > END_MOST_BYTES or end - begin > PIECES_MOST * most:
+        if line.length_bytes < 1 or begin < 0 or end > END_MOST_BYTES or end - begin > PIECES_MOST * most:
             what = f"an I/O of 1 to {PIECES_MOST * most} bytes that ends before byte {END_MOST_BYTES}"
             raise self._wrong(what, f"{line.length_bytes} bytes at byte {line.offset_bytes}", FIX)
         for at in range(begin, end, most):

@@ -139,15 +139,16 @@ def _format(
     why: str = NO_END,
     most_bytes: int = 0,
     long: str = "",
+    before: Callable[[str], str] = str,
     **more,
 ) -> Format:
-    """`most_bytes`: a longer I/O is refused, and `long` states why; 0: none is."""
+    """`most_bytes`: a longer I/O is refused, and `long` states why; 0: none is. `before`: changes a line first."""
     known = "lasts" in table.roles or {"t", "end"} <= table.roles.keys()
     return Format(
         name,
         example,
         "t" in table.roles or "end" in table.roles,
-        lambda text: _short(line_of(table, text), most_bytes, long) if most_bytes else line_of(table, text),
+        lambda text: _short(line_of(table, before(text)), most_bytes, long),
         header=re.compile(re.escape(heading)) if heading else None,
         depths=RESPONSES if known else "",
         depths_why="" if known else why,
@@ -156,7 +157,9 @@ def _format(
 
 
 def _short(lines: tuple[Line, ...] | None, most_bytes: int, long: str) -> tuple[Line, ...] | None:
-    return lines and tuple(line._replace(refusal=long) if line.length_bytes > most_bytes else line for line in lines)
+    if not lines or not most_bytes:
+        return lines
+    return tuple(line._replace(refusal=long) if line.length_bytes > most_bytes else line for line in lines)
 
 
 def _fields(text: str) -> dict[str, Field]:
@@ -166,6 +169,7 @@ def _fields(text: str) -> dict[str, Field]:
 
 
 _WHOLE_S = 10**9
+_MAJOR_MINOR = re.compile(r"(\d{1,4}) (\d{1,7})( [0-9a-fA-F]{32}\s*)$", re.ASCII)
 PLAIN = (
     (
         re.compile(r"[Vv]ersion,time,op,size,lbn|[12],\d{1,10},[0-9a-fA-F]{1,2},\d{1,10},\d{1,15}"),
@@ -209,7 +213,8 @@ PLAIN = (
         _format(
             "FIU trace",
             "89968195792462 20782 gzip 283193184 8 W 6 0 56f11b711d91a065a2b6458eca924523",
-            Table(_fields("t=0:ns offset=3:sectors size=4:sectors op=5:words disk=7"), "", 9, 9),
+            Table(_fields("t=0:ns offset=3:sectors size=4:sectors op=5:words disk=6"), "", 8, 8),
+            before=lambda text: _MAJOR_MINOR.sub(r"\1,\2\3", text),
         ),
     ),
     (
@@ -240,6 +245,8 @@ _PATTERN_AT_BYTES = re.compile(r"(\d{7,})([SR?])(?=\s)")  # biosnoop -P leaves n
 _IOSNOOP = re.compile(r"STARTs\s+ENDs\s+COMM\s+PID\s+TYPE\s+DEV\s+BLOCK\s+BYTES\s+LATms\s*")
 BIOSNOOP, IOSNOOP = "biosnoop", "iosnoop -ts"
 ETW = "ETW events as xperf prints them"
+_PROCESS, _PID_AT_END = "Process Name ( PID)", re.compile(r"\(\s*-?\d{1,10}\)$", re.ASCII)
+PARTS = "part of a block of 512 bytes, so that its columns may be sectors"
 _SYNONYMS = {
     "t": ("time", "timestamp", "start time", "init time", "issue time", "arrival time", "start", "begin"),
     "end": ("end time", "complete time", "completion time", "end"),
@@ -338,9 +345,17 @@ def guessed(first: str) -> Format | None:
     if not {"t", "offset", "size", "op"} <= columns_.keys():
         return None
     try:
-        return mapped(first, columns_)._replace(name="table with headings")
+        made = mapped(first, columns_)
     except UsageError:  # a unit is missing: the user has to name it
         return None
+    parse = made.parse
+    return made._replace(name="table with headings", parse=lambda text: _whole_blocks(parse(text)))
+
+
+def _whole_blocks(lines: tuple[Line, ...] | None) -> tuple[Line, ...] | None:
+    return lines and tuple(
+        line._replace(refusal=PARTS) if (line.offset_bytes | line.length_bytes) % 512 else line for line in lines
+    )
 
 
 class _Etw:
@@ -358,6 +373,9 @@ class _Etw:
     def parse(self, text: str) -> tuple[Line, ...] | None:
         fields = [field.strip() for field in text.split(",")]
         name = fields[0]
+        at = self.places.get(name, {}).get(_PROCESS, len(fields))
+        while at + 1 < len(fields) and not _PID_AT_END.search(fields[at]):  # the name of a program may have a comma
+            fields[at : at + 2] = [f"{fields[at]}, {fields[at + 1]}"]
         if name in ("BeginHeader", "EndHeader", ""):
             return ()
         if len(fields) > 1 and fields[1] == "TimeStamp":
@@ -372,7 +390,7 @@ class _Etw:
         wanted = ("TimeStamp", "ElapsedTime", "DiskNum") + (() if op == FLUSH else ("ByteOffset", "IOSize"))
         texts = [fields[places[key]] if key in places and places[key] < len(fields) else "" for key in wanted]
         numbers = [columns.whole(value) for value in texts]
-        if None in numbers:
+        if any(number is None or number < 0 for number in numbers):
             return None
         end_us, lasts_us, disk, *place = (number or 0 for number in numbers)
         begin, length = place or (0, 0)
@@ -392,6 +410,14 @@ _OTHERS: tuple[tuple[Callable[[bytes], bool], str, str], ...] = (
     (lambda data: data[:8] in (b"PERFILE2", b"2ELIFREP"), "a perf.data file", "perf script -i FILE > FILE.txt"),
     (lambda data: data[:10] == b"\x17\x08Dtracing", "a trace.dat of trace-cmd", "trace-cmd report -i FILE > FILE.txt"),
     (lambda data: data[:4] == b"\x28\xb5\x2f\xfd", "a zstd file", "zstd -d FILE"),
+    (lambda data: data[:2] == b"\x1f\x8b", "a gzip file in a compressed one", "gzip -d < FILE > FILE.gz"),
+    (lambda data: data[:3] == b"BZh", "a bzip2 file in a compressed one", "decompress FILE once"),
+    (lambda data: data[:6] == b"\xfd7zXZ\0", "an xz file in a compressed one", "decompress FILE once"),
+    (
+        lambda data: data[:2] in (b"\xff\xfe", b"\xfe\xff") or data[1:16:2] == bytes(8),
+        "text of 16 bits a character, as PowerShell's > writes it",
+        "iconv -f UTF-16 -t UTF-8 FILE > FILE.txt",
+    ),
     (lambda data: data[:2] == b"PK", "a zip file", "unzip FILE, and convert its content"),
     (lambda data: data[257:262] == b"ustar", "a tar file", "tar -xf FILE, and convert its content"),
     (lambda data: data[:6] == b"7z\xbc\xaf\x27\x1c", "a 7z file", "7z x FILE"),
