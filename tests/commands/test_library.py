@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import shutil
 import zlib
 
 import pytest
@@ -10,7 +12,7 @@ from synthetic_reviews import SIX, review
 from ssdrig import cli
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.reading import library_file
-from ssdrig.report import library, review_page
+from ssdrig.report import economy, library, review_page
 
 TWO = {"consistency": {}, "consistency op25": {"range": "raw 75 %"}}
 
@@ -171,3 +173,27 @@ def test_a_review_takes_a_library_file_to_compare_with(exported, tmp_path):
     assert cli.main([*words, "--against", str(exported)]) == 0
     (tmp_path / "bad.ssdlib").write_bytes(b"x")
     assert cli.main([*words, "--against", str(tmp_path / "bad.ssdlib")]) == JournalError.exit_code
+
+
+def test_page_has_the_latest_files_and_counts_the_others(own, exported, tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "MOST_FILES", 2)
+    monkeypatch.setattr(library, "MOST_RUNS", 1)
+    house = tmp_path / "house"
+    folder = shutil.copytree(own, house / own.name)
+    review(house, SIX[1], TWO)
+    (house / "library").mkdir()
+    for n in range(4):
+        os.utime(shutil.copy(exported, house / "library" / f"{n}.ssdlib"), (n + 1, n + 1))
+    tables, notes = library.read(folder, None)
+    assert {facts.where for facts, _ in tables} >= {"2.ssdlib"} and len(tables) == 3
+    assert [note.split(" ")[0] for note in notes if "latest" in note or "imported last" in note] == ["1", "2"]
+
+
+def test_reason_stands_in_place_of_a_card_that_no_drive_has_a_value_for(own):
+    """Quick plans are SCALED: nothing is set against the price. The latencies have no histogram."""
+    (own / "review.toml").write_text('[price]\n"SIMULATED drive Alpha 1TB" = "79 USD"\n')
+    html = review_page.render(own)
+    prices = html.split('id="price-h"')[1].split("</section>")[0]
+    assert 'class="card"' not in prices and economy.SCALED in prices
+    consistency = html.split('id="consistency-h"')[1] if 'id="consistency-h"' in html else html
+    assert "No value of Random writes on a full drive, at the end: P99 latency" in consistency

@@ -126,6 +126,7 @@ HOSTILE = {
     "drive": lambda d: first(d)["drive"].update(capacity_bytes="1 TB"),
     "capacity": lambda d: first(d)["drive"].update(capacity_bytes=-1),
     "model": lambda d: first(d)["drive"].update(model=[]),
+    "model without an end": lambda d: first(d)["drive"].update(model="x" * 201),
     "state": lambda d: first(d).update(state="fine"),
     "label": lambda d: row(d).update(label="../../etc"),
     "round": lambda d: row(d).update(round="1"),
@@ -206,3 +207,22 @@ def test_a_pipe_or_a_device_is_refused(tmp_path):
     for path in (tmp_path / "pipe.ssdlib", Path("/dev/zero"), tmp_path):
         with pytest.raises(JournalError):
             library_file.read(path)
+
+
+def test_text_that_hides_or_turns_round_what_follows_is_made_visible(tmp_path, content):
+    """A mark of direction in a model would print the figures after it backwards."""
+    odd = "A\u202e1\u2066 TB\x1b[2J\0"
+    for model, seen in ((odd, "A\ufffd1\ufffd TB\ufffd[2J\ufffd"), ("half \ud800", "half ?")):
+        text = changed(content, lambda d, model=model: first(d)["drive"].update(model=model))
+        one = library_file.read(stored(tmp_path, text)).tables[0]
+        assert one.data.header["drive"]["model"] == seen
+
+
+def test_half_of_a_surrogate_pair_that_is_not_escaped_is_no_text(tmp_path, content):
+    """JSON of bytes decodes it, and no page with it could be written."""
+    plain = zlib.decompress(content[len(library_file.MAGIC) + 32 :])
+    line, _, rest = plain.partition(b"\n")
+    model = json.loads(line)["runs"][0]["drive"]["model"].encode()
+    body = zlib.compress(line.replace(model, b"half \xed\xa0\x80") + b"\n" + rest)
+    file = stored(tmp_path, library_file.MAGIC + hashlib.sha256(body).digest() + body)
+    library_file.read(file).tables[0].data.header["drive"]["model"].encode()

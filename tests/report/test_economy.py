@@ -83,7 +83,7 @@ def test_nothing_is_set_against_the_price_of_a_scaled_run():
     assert [(one.value, one.why) for one in (of.per_drive_write, of.per_TB)] == [(None, economy.SCALED)] * 2
     assert of.cost.value == 80 and of.iops.value == 10_000
     assert economy.sentence([scaled]) == "80 USD." and "GB for each USD" in economy.sentence([CLIENT])
-    html = "".join(economy.cards([scaled, ENTERPRISE], "USD"))
+    html = "".join(economy.cards([scaled, ENTERPRISE], "USD")[0])
     assert html.count(f">{economy.SCALED}<") == 4
 
 

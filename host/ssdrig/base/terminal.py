@@ -15,6 +15,7 @@ from ssdrig.base.shipped import as_called
 # C0, DEL, C1; line and paragraph separators; marks that change the direction of what follows; lone surrogates
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _FIELD = re.compile(f"[{_CONTROL}\t\n]")
+_UNSHOWN = re.compile(f"[{_CONTROL}]")
 # our own colours (drive/wear/screen.py) stay
 _TEXT = re.compile(f"(?!\x1b\\[(?:[012]|3[123])m)[{_CONTROL}]")
 
@@ -26,6 +27,12 @@ def printable(field: None) -> None: ...
 def printable(field: str | None) -> str | None:
     """One field, such as a model or a serial, with every control character written out: \\x1b."""
     return None if field is None else _FIELD.sub(_written_out, field)
+
+
+def shown(text: str) -> str:
+    """A text, such as a page, with U+FFFD in place of each control character and mark of direction: none of them turns
+    round what follows, such as a figure. Tabs and line ends stay."""
+    return _UNSHOWN.sub("\ufffd", text)
 
 
 def line(what: str, text: str, most: int) -> str:

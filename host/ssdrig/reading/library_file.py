@@ -22,6 +22,7 @@ import numpy as np
 
 from ssdrig import __version__
 from ssdrig.base.errors import JournalError, SsdrigError
+from ssdrig.base.terminal import shown
 from ssdrig.load import fiotext
 from ssdrig.plan.expand import Act
 from ssdrig.reading import table, trust, window_figures
@@ -37,6 +38,8 @@ MOST_FILE_BYTES, MOST_OPEN_BYTES = 16 << 20, 128 << 20
 MOST_LINE_BYTES = 8 << 20  # of the JSON; opened, one of short lists takes twenty times its length
 MOST_RATED_BYTES = 1e21
 MOST_RUNS, MOST_ROWS, MOST_SECONDS, MOST_TEXT = 64, 20_000, 1_000_000, 1 << 16
+MOST_NAME = 200  # of a model, a firmware, a run: in each legend, row and sentence of a page
+MOST_DEPTH = 12  # of lists in lists
 DIGITS = 5  # of a figure; of a value by the second one fewer
 STATES = ("done", "failed", "running", "cut short", "not run")
 DRIVE = (  # of a run's drive; what names one specimen stays at home
@@ -135,7 +138,7 @@ def opened(content: bytes, path: Path) -> Shared:
     document = integrity.document(line)
     _need(isinstance(document, dict) and document["schema"] == SCHEMA, "another schema")
     arrays = integrity.arrays(rest, MOST_OPEN_BYTES)
-    runs = _list(document["runs"], MOST_RUNS)
+    runs = [_readable(run) for run in _list(document["runs"], MOST_RUNS)]
     rated, price = _number(document["rated_bytes"]), document["price"]
     _need(rated is None or 0 < rated <= MOST_RATED_BYTES, "an impossible rated endurance")
     _need(price is None or isinstance(price, str) and len(price) < 100, "a price that is not a short text")
@@ -273,6 +276,8 @@ def _table(run: Mapping, arrays: Mapping[str, np.ndarray], path: Path) -> Table:
         "rig": {"port": None, "simulated": run["simulated"] is True} if run["rig"] else None,
         "imported": path.name,
     }
+    names = (header["run"], header["ssdrig"], *header["drive"].values(), *header["host"].values())
+    _need(all(len(name) <= MOST_NAME for name in names if isinstance(name, str)), "a name without an end")
     if wrong := journal.wrong_values(header):
         raise ValueError(f"no usable {', '.join(wrong)}")
     plan, acts = table.planned(header)
@@ -364,9 +369,19 @@ def _opened_verdict(of: Mapping) -> Verdict:
     return Verdict(_words(of["path"]), _words(of["words"]), verdict, values, of["by"], of["first"])
 
 
+def _readable(value: Any, depth: int = 0) -> Any:
+    """A value whose texts hide and turn round nothing."""
+    _need(depth <= MOST_DEPTH, "lists in lists without an end")
+    if isinstance(value, dict):
+        return {key: _readable(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_readable(item, depth + 1) for item in value]
+    return shown(value) if isinstance(value, str) else value
+
+
 def _checked(value: Any, depth: int) -> None:
     """Raises ValueError for an invalid number, a long text, and lists in lists without end."""
-    _need(depth <= 12, "lists in lists without an end")
+    _need(depth <= MOST_DEPTH, "lists in lists without an end")
     if isinstance(value, dict):
         for key, item in value.items():
             _checked(key, depth)

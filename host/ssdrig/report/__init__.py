@@ -10,6 +10,7 @@ from ssdrig.base.arguments import add_output, add_quiet
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.files import write_atomically
 from ssdrig.base.progress import Progress
+from ssdrig.base.terminal import shown
 from ssdrig.base.words import size
 from ssdrig.plan.rules import windows
 from ssdrig.reading import summary, table
@@ -281,7 +282,7 @@ def keep_others(out: Path) -> None:
 def write(path: Path, text: str) -> None:
     """Whole or not at all. Raises JournalError if the place cannot be written to."""
     try:
-        write_atomically(path, text.encode())
+        write_atomically(path, shown(text).encode())
     except OSError as error:
         raise JournalError(
             f"to write {path}", error.strerror or str(error), "name another file with --output FILE, or make room"

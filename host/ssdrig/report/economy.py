@@ -101,11 +101,13 @@ def section(drives: Sequence[Member], note: str = "") -> str:
         return "".join(out) + f'<p class="soft">{escape(NO_PRICES)}</p>{next_to(drives, "")}</section>'
     stated = dict.fromkeys(f"{member.drive} {member.price}" for member in drives if member.price)
     out.append(f'<p class="soft">Prices: {escape("; ".join(stated))}. {escape(note)}</p>')
-    return "".join(out) + f'<div class="cards">{"".join(cards(drives, money))}</div>{next_to(drives, money)}</section>'
+    shown, missing = cards(drives, money)
+    cards_ = f'<div class="cards">{"".join(shown)}</div>' if shown else ""
+    return f"{''.join(out)}{cards_}{library.without(missing)}{next_to(drives, money)}</section>"
 
 
-def cards(drives: Sequence[Member], money: str) -> list[str]:
-    """Figures per unit of money, one card each, of all members."""
+def cards(drives: Sequence[Member], money: str) -> tuple[list[str], dict[str, str]]:
+    """Figures per unit of money, one card each, of all members; and those that no drive has, with the reason."""
     titles = {
         "gb-per-money": ("Capacity for the price", f"GB/{money}", "more"),
         "iops-per-money": ("Random writes on a full drive for the price", f"IOPS/{money}", "more"),
@@ -125,7 +127,8 @@ def cards(drives: Sequence[Member], money: str) -> list[str]:
         }
         for key, value in values.items():
             entries[key].append(Entry(i, value, unlike if key == "iops-per-money" else None))
-    return [library.bars(key, *titles[key], entries[key], drives) for key in titles]
+    of = {key: library.bars(key, *titles[key], entries[key], drives) for key in titles}
+    return [of[key] for key in of if of[key]], {titles[key][0]: entries[key][0].value.why for key in of if not of[key]}
 
 
 def several(member: Member, low: int, high: int, money: str) -> Several:

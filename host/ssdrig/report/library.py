@@ -24,7 +24,7 @@ from ssdrig.views.context import doubt_at, figure, label, plus_minus, uncertain_
 from ssdrig.views.svg import look
 from ssdrig.views.terms import BY_KEY, error_of
 
-MOST_RUNS = 100  # of the library, the latest first
+MOST_RUNS, MOST_FILES = 100, 50  # of the library, the latest first
 IMPORTED = " imported"  # after the name of a library file
 REFERENCE = Path(__file__).with_name("reference.ssdlib")  # SIMULATED drives, by host/docs/make_reference.py
 
@@ -108,7 +108,10 @@ def read(review: Path, against: Sequence[Path] | None) -> tuple[list[tuple[Facts
     of another drive, the SIMULATED reference drives of the package."""
     wanted = {entry.plan for entry in reviews.entries()}
     notes, tables, facts_of = [], [], dict[Path, Facts]()
-    for folder in _folders(review, against):
+    folders, left = _folders(review, against)
+    if left:
+        notes.append(f"{left} older runs are left out of the library: it has the latest {MOST_RUNS}")
+    for folder in folders:
         try:
             header = journal.run_header(folder)
             plan = (header.get("plan") or {}).get("name")
@@ -121,7 +124,11 @@ def read(review: Path, against: Sequence[Path] | None) -> tuple[list[tuple[Facts
         except SsdrigError as error:
             notes.append(f"{folder} is left out of the library: {error}")
     if against is None:
-        paths = imported_files(review.absolute().parent)
+        paths = sorted(imported_files(review.absolute().parent), key=_imported_ns, reverse=True)
+        if len(paths) > MOST_FILES:
+            left = len(paths) - MOST_FILES
+            notes.append(f"{left} files are left out of the library: it has the {MOST_FILES} imported last")
+        paths = sorted(paths[:MOST_FILES])
     else:
         paths = [path for path in against if path.suffix == library_file.SUFFIX]
     if against is None and not paths and not tables:
@@ -144,6 +151,14 @@ def read(review: Path, against: Sequence[Path] | None) -> tuple[list[tuple[Facts
         tables += [(facts, one) for one in taken if one.data.header["run"] not in known]
         known |= {one.data.header["run"] for one in taken}
     return tables, notes
+
+
+def _imported_ns(path: Path) -> int:
+    """When a file was imported; 0 where that is not known."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _runs_of(review: Path) -> set[str]:
@@ -178,14 +193,16 @@ def facts_of_file(path: Path, shared: library_file.Shared) -> Facts:
     return Facts(path.name, shared.rated_bytes, stated, imported=True)
 
 
-def _folders(review: Path, against: Sequence[Path] | None) -> list[Path]:
-    """Raises JournalError for a path of `against` that is not a run."""
+def _folders(review: Path, against: Sequence[Path] | None) -> tuple[list[Path], int]:
+    """The runs besides those of the review, and how many more there are. Raises JournalError for a path of `against`
+    that is not a run."""
     if against is None:
         try:
             runs = parts.all_runs(review.absolute().parent)
         except OSError:
-            return []
-        return [run for run in runs if run.parent.name != review.name][:MOST_RUNS]
+            return [], 0
+        others = [run for run in runs if run.parent.name != review.name]
+        return others[:MOST_RUNS], max(0, len(others) - MOST_RUNS)
     out: list[Path] = []
     for folder in against:
         if folder.suffix == library_file.SUFFIX:
@@ -197,7 +214,7 @@ def _folders(review: Path, against: Sequence[Path] | None) -> list[Path]:
         else:
             do = f"name run folders, folders of reviews, or library files (*{library_file.SUFFIX})"
             raise JournalError(f"a run or a review in {folder}, for --against", "neither", do)
-    return [run for run in out if run.absolute().parent != review.absolute()]
+    return [run for run in out if run.absolute().parent != review.absolute()], 0
 
 
 def apart(run: Table, reviewed: Table) -> str | None:
@@ -217,17 +234,31 @@ def apart(run: Table, reviewed: Table) -> str | None:
 def cards(section: reviews.Section, members_of: Sequence[Member]) -> str:
     """The cards of a section: for each figure a bar for each member that has it, the best first, those that cannot be
     ranked last."""
-    out = []
+    out, missing = [], dict[str, str]()
     for of in section.figures:
         for word in of.value:
-            out.append(_card(of, word, members_of))
-    return f'<div class="cards">{"".join(out)}</div>' if any(out) else ""
+            if (reviewed := reviewed_table(members_of, of.plan)) is None:
+                continue
+            if shown := _card(of, word, reviewed, members_of):
+                out.append(shown)
+            else:
+                value = uncertain_at(reviewed, of.of, dict(of.where), word, of.window)
+                missing[f"{of.title}: {label(word)}"] = value.why
+    return (f'<div class="cards">{"".join(out)}</div>' if out else "") + without(missing)
 
 
-def _card(of: reviews.Figure, word: str, drives: Sequence[Member]) -> str:
-    reviewed = reviewed_table(drives, of.plan)
-    if reviewed is None:
-        return ""
+def without(why_of: Mapping[str, str]) -> str:
+    """The figures that have no card, because no drive has a value, by their reasons; "" without any."""
+    titles: dict[str, list[str]] = {}
+    for title, why in why_of.items():
+        titles.setdefault(why or "the reason is not known", []).append(title)
+    return "".join(
+        f'<p class="soft">No value of {escape(arguments.listed(names, "or"))}: {escape(why)}.</p>'
+        for why, names in titles.items()
+    )
+
+
+def _card(of: reviews.Figure, word: str, reviewed: Table, drives: Sequence[Member]) -> str:
     entries = []
     for i, member in enumerate(drives):
         if of.plan in member.tables:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ssdrig.base.errors import JournalError, SsdrigError
 from ssdrig.base.files import write_atomically
+from ssdrig.base.terminal import shown
 from ssdrig.base.words import size
 from ssdrig.plan import reviews, shows
 from ssdrig.plan.rules import steady
@@ -106,7 +107,7 @@ def write(folder: Path, against: Sequence[Path] | None, out: Path) -> None:
     """render() into a file, whole or not at all. Raises JournalError."""
     text = render(folder, against)
     try:
-        write_atomically(out, text.encode())
+        write_atomically(out, shown(text).encode())
     except OSError as error:
         do = "name another file with --out FILE, or make room"
         raise JournalError(f"to write {out}", error.strerror or str(error), do) from error

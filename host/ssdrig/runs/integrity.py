@@ -21,7 +21,7 @@ from ssdrig.runs import imported
 if TYPE_CHECKING:
     import numpy as np
 
-SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # escaped, or encoded as no UTF-8 is
 SEAL = re.compile(rb', "line": (\d{1,12}), "crc": "([0-9a-f]{8})"\}$')
 SUMMARY = "summary.bin"  # of reading/summary.py
 FIGURES = "figures.json"  # of report
