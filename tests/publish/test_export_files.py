@@ -30,7 +30,7 @@ def run(tmp_path_factory):
 def test_fio_plot_finds_the_document_and_the_logs_of_a_step(run, tmp_path, capsys):
     assert cli.main(["export", str(run), "--fio", str(tmp_path / "f"), "--json", "--quiet"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [*document["left_out"]] == ["fill"]  # a document of ours, without options
+    assert document["left_out"] == {"fill": "it has no 'rw'"}  # a document of ours, without options
     name = "randwrite-iodepth-1-numjobs-1"
     of = tmp_path / "f" / "load"
     assert {path.name for path in of.iterdir()} == {
@@ -73,6 +73,23 @@ def test_a_step_without_a_document_is_left_out_by_name(run, tmp_path, capsys):
     (torn / "fio" / "load" / "out.json").write_bytes(b"{")
     assert cli.main(["export", str(torn), "--fio", str(tmp_path / "f"), "--json", "--quiet"]) == 0
     assert [*json.loads(capsys.readouterr().out)["left_out"]] == ["fill", "load"]
+
+
+@pytest.mark.parametrize("wrong", [{"rw": "../../../out"}, {"iodepth": "1/../../out"}, {"numjobs": ["x"]}, "none"])
+def test_options_of_a_stranger_name_no_place_outside_the_folder(run, tmp_path, capsys, wrong):
+    odd = tmp_path / "odd"
+    shutil.copytree(run, odd)
+    document = odd / "fio" / "load" / "out.json"
+    text = document.read_text()
+    last = json.loads(text[text.rindex("\n{\n") :])
+    last["jobs"][0]["job options"] = (
+        {"rw": "randwrite", "iodepth": "1", "numjobs": "1"} | wrong if wrong != "write" else 1
+    )
+    document.write_text(json.dumps(last))
+    before = {path for path in tmp_path.rglob("*") if "odd" not in path.parts}
+    assert cli.main(["export", str(odd), "--fio", str(tmp_path / "a" / "b" / "f"), "--json", "--quiet"]) == 0
+    assert "load" in json.loads(capsys.readouterr().out)["left_out"]
+    assert {path for path in tmp_path.rglob("*") if "odd" not in path.parts and path.is_file()} == before
 
 
 def test_jls_without_pyjls_is_one_error(run, tmp_path, capsys, monkeypatch):

@@ -15,6 +15,13 @@ class SsdrigError(Exception):
         self.expected, self.seen, self.do = expected, seen, do
 
 
+def reason(error: BaseException) -> str:
+    """What an exception states, as a reason that stands by itself: KeyError holds the key alone, others may be mute."""
+    if isinstance(error, KeyError):
+        return f"it has no {', '.join(map(repr, error.args))}"
+    return str(error) or type(error).__name__
+
+
 class UsageError(SsdrigError):
     """The command's words do not fit together."""
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from ssdrig.base import owner
-from ssdrig.base.errors import RigError
+from ssdrig.base.errors import RigError, reason
 from ssdrig.base.files import write_atomically
 from ssdrig.base.words import serial_key
 
@@ -113,7 +113,7 @@ def _read(path: Path) -> dict | None:
             raise ValueError("not as it was written")
         return {"drive": None, **latch}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        return _unreadable(path, str(error))
+        return _unreadable(path, reason(error))
 
 
 def _unreadable(path: Path, why: str) -> dict:

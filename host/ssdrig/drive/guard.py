@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ssdrig.base import files, latch
-from ssdrig.base.errors import ChangedDrive, DriveError, ExchangedDrive, UnsafeTarget
+from ssdrig.base.errors import ChangedDrive, DriveError, ExchangedDrive, UnsafeTarget, reason
 from ssdrig.base.terminal import printable
 from ssdrig.base.words import serial_key, size
 from ssdrig.drive import block, claims, identity, inventory, layers, sysfs
@@ -490,7 +490,7 @@ def _content(drive: Drive, root) -> str:
         signatures = json.loads(done.stdout)["signatures"] if done.stdout.strip() else []
         words[:0] = sorted({str(signature["type"]) for signature in signatures})
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError, RecursionError) as error:
-        words.append(f"cannot tell what is on it ({error})")
+        words.append(f"cannot tell what is on it ({reason(error)})")
     return ", ".join(words)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig.base import files
-from ssdrig.base.errors import LoadError, UsageError
+from ssdrig.base.errors import LoadError, UsageError, reason
 from ssdrig.load import fioseconds, fiotext
 from ssdrig.load.fioseconds import Seconds
 from ssdrig.load.fiotext import DIRECTIONS
@@ -471,7 +471,9 @@ def content(folder: Path) -> dict:
         if not whole or not {*document["sides"]} <= {*DIRECTIONS}:
             raise ValueError("other values than it was written with")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise LoadError(f"an imported log in {folder / NAME}", str(error), "take it from a copy of the run") from error
+        raise LoadError(
+            f"an imported log in {folder / NAME}", reason(error), "take it from a copy of the run"
+        ) from error
     return document
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig.base.errors import LoadError, UsageError
+from ssdrig.base.errors import LoadError, UsageError, reason
 from ssdrig.load import fioseconds, fiotext, played, trace_player, traceform
 from ssdrig.load.fioseconds import TAIL_MS, WINDOW_MS, Seconds
 from ssdrig.load.traceform import READ, WRITE
@@ -145,7 +145,7 @@ def _rows(folder: Path) -> tuple[np.ndarray, np.ndarray]:
         if size:
             records = np.memmap(folder / RECORDS, played.RECORD, "r", 0, (min(size, len(rows)),))
     except (OSError, ValueError, KeyError, UsageError) as error:
-        raise LoadError(f"a played trace in {folder}", str(error), "take it from a copy of the run") from error
+        raise LoadError(f"a played trace in {folder}", reason(error), "take it from a copy of the run") from error
     if len(records) and (np.any(records["done_ns"] < records["issued_ns"]) or records["intended_ns"][0] <= 0):
         raise LoadError(f"times of I/Os in {folder / RECORDS}", "ends before beginnings", "the file is damaged")
     return rows, records

@@ -21,7 +21,7 @@ import numpy as np
 
 from ssdrig.base import columns, table_file
 from ssdrig.base.columns import AMPERES, NS, VOLTS, WATTS, Column
-from ssdrig.base.errors import ToolMissing, UsageError
+from ssdrig.base.errors import ToolMissing, UsageError, reason
 from ssdrig.base.table_file import Layout
 
 ROLES = ("t", *(f"{quantity}{n}" for n in ("", *range(1, 10)) for quantity in "VAW"))
@@ -300,7 +300,7 @@ def _ppk2a(path: Path, voltage: float | None) -> Recording:
     try:
         capture = ppk2lab.Capture.load(str(path), max_samples=None)
     except (ppk2lab.Ppk2labError, *_OF_ZIP, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise UsageError(f"a .ppk2a at {path}", str(error), "record it again with ppk2lab") from error
+        raise UsageError(f"a .ppk2a at {path}", reason(error), "record it again with ppk2lab") from error
     if capture.calibration is None:
         raise UsageError(f"the calibration in {path}", "none", "record it again with ppk2lab")
     if capture.timeline_degraded:

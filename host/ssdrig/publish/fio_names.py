@@ -4,12 +4,13 @@ fio-plot 1.1.21 takes any .json whose job options have rw, iodepth and numjobs, 
 RW-iodepth-N-numjobs-N_TYPE: rows of "ms, value, direction, block, offset", 0 for read and 1 for write."""
 
 import json
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.base.errors import JournalError, LoadError
+from ssdrig.base.errors import JournalError, LoadError, reason
 from ssdrig.base.files import write_atomically
 from ssdrig.load import fiolog
 from ssdrig.load.fioclock import ends
@@ -17,6 +18,8 @@ from ssdrig.runs import parts
 
 DIRECTIONS = ("read", "write")
 KIB = 1024
+_COUNT = re.compile(r"\d{1,9}", re.ASCII)
+_PARTS_OF_NAME = {"rw": re.compile(r"[a-z]{1,20}(?::\d{1,9})?", re.ASCII), "iodepth": _COUNT, "numjobs": _COUNT}
 
 
 class Exported(NamedTuple):
@@ -30,13 +33,17 @@ def export(run: Path, folder: Path) -> Exported:
     """Write a folder for each fio step of a run. Raises JournalError."""
     files: list[str] = []
     left_out: dict[str, str] = {}
-    for part in parts.own(run):
+    names: set[str] = set()
+    for number, part in enumerate(parts.own(run), 1):
         for step in sorted(path.parent for path in (part / "fio").rglob("out.json")):
             name = step.relative_to(part / "fio").as_posix().replace("/", "-")
+            if name in names:  # of a resumed run each part has its own
+                name = f"{name}-part-{number}"
+            names.add(name)
             try:
                 made = _step(step)
-            except (LoadError, OSError, ValueError, KeyError, TypeError, IndexError) as error:
-                left_out[name] = str(error)
+            except (LoadError, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+                left_out[name] = reason(error)
                 continue
             try:
                 (folder / name).mkdir(parents=True, exist_ok=True)
@@ -57,6 +64,9 @@ def _step(step: Path) -> dict[str, bytes]:
         options = {**common, **(job.get("job options") or {})}
         job["job options"] = {"iodepth": "1", "numjobs": "1", **options}
     options = document["jobs"][0]["job options"]
+    for key, form in _PARTS_OF_NAME.items():  # a run folder is data: nothing of it leads out of the folder
+        if not form.fullmatch(str(options[key])):
+            raise ValueError(f"its job option {key} is {str(options[key])[:40]!r}")
     name = f"{options['rw']}-iodepth-{options['iodepth']}-numjobs-{options['numjobs']}"
     out = {f"{name}.json": (json.dumps(document, indent=2) + "\n").encode()}
     rows: dict[str, list[str]] = {"iops": [], "bw": [], "lat": []}

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ssdrig import __version__
-from ssdrig.base.errors import JournalError, SsdrigError
+from ssdrig.base.errors import JournalError, SsdrigError, reason
 from ssdrig.base.terminal import shown
 from ssdrig.load import fiotext
 from ssdrig.plan.expand import Act
@@ -111,7 +111,7 @@ def checked(content: bytes, path: Path) -> Shared:
     try:
         return opened(content, path)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, SsdrigError) as error:
-        raise JournalError(*_refusal(path, f"{error}"[:200] or type(error).__name__)) from error
+        raise JournalError(*_refusal(path, reason(error)[:200])) from error
 
 
 def _refusal(path: Path, seen: str) -> tuple[str, str, str]:

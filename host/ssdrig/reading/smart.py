@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig.base import nvme_fdp
+from ssdrig.base.errors import reason
 from ssdrig.drive.smart import counters, health
 from ssdrig.drive.wear import wa
 from ssdrig.plan.rules.windows import Window
@@ -55,7 +56,7 @@ def polls(run: Path) -> tuple[list[dict], list[str]]:
                 raise ValueError("it lacks its time, or its reason")
             snapshots.append(snapshot)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, RecursionError) as error:
-            notes.append(f"smart/{path.name} cannot be read: {error}")
+            notes.append(f"smart/{path.name} cannot be read: {reason(error)}")
     return sorted(snapshots, key=lambda s: s["t_ns"]), notes
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ssdrig.base.errors import ManifestRefused
+from ssdrig.base.errors import ManifestRefused, reason
 from ssdrig.drive.wear import retention
 from ssdrig.plan.kinds import retention_layout as layouts
 from ssdrig.retention.terms import UNITS
@@ -146,7 +146,7 @@ def of_text(text: bytes) -> dict:
     try:
         _understood(manifest)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise ValueError(f"it is invalid: {error}") from None
+        raise ValueError(f"it is invalid: {reason(error)}") from None
     return manifest
 
 

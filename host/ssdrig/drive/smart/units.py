@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ssdrig.base import owner
-from ssdrig.base.errors import JournalError
+from ssdrig.base.errors import JournalError, reason
 from ssdrig.base.files import write_atomically
 
 
@@ -71,7 +71,7 @@ def _load() -> list[dict]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise JournalError(
             f"the units of earlier calibrations in {path}",
-            str(error),
+            reason(error),
             "correct the file, or move it away and run `./ssdrig units SERIAL` again",
         ) from error
     return rows

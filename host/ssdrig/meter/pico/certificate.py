@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ssdrig.base import owner
-from ssdrig.base.errors import RigError, UsageError
+from ssdrig.base.errors import RigError, UsageError, reason
 from ssdrig.base.files import write_atomically
 
 SCHEMA = 1
@@ -146,7 +146,7 @@ def quote(hello: dict, now_ns: int) -> dict:
     except FileNotFoundError:
         return {"id": None, "why": "never made: ./ssdrig rig doctor"}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        return {"id": None, "why": f"cannot be read: {error}"}
+        return {"id": None, "why": f"cannot be read: {reason(error)}"}
     if age_s < 0:
         return {"id": None, "why": "made in the future: a clock was wrong"}
     return {**of_it, "age_s": round(age_s), "differs": differs}

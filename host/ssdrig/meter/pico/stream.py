@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.base import prctl
-from ssdrig.base.errors import RigError, SsdrigError
+from ssdrig.base.errors import RigError, SsdrigError, reason
 from ssdrig.meter import messages, nominal, ranges, trip, wire
 from ssdrig.meter.pico.board import differs
 from ssdrig.meter.pico.line import Book, Frame, Line
@@ -356,7 +356,7 @@ class Rig:
                     self._account(*frame)
                 except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
                     self._counts["damaged"] += 1  # a whole frame with a body that the protocol does not have
-                    self._odd = f"a frame that wire.py does not have: {error}"
+                    self._odd = f"a frame that wire.py does not have: {reason(error)}"
             self._news.notify_all()
 
     def _proven(
