@@ -82,9 +82,8 @@ def test_options_of_a_stranger_name_no_place_outside_the_folder(run, tmp_path, c
     document = odd / "fio" / "load" / "out.json"
     text = document.read_text()
     last = json.loads(text[text.rindex("\n{\n") :])
-    last["jobs"][0]["job options"] = (
-        {"rw": "randwrite", "iodepth": "1", "numjobs": "1"} | wrong if wrong != "write" else 1
-    )
+    options = {"rw": "randwrite", "iodepth": "1", "numjobs": "1"}
+    last["jobs"][0]["job options"] = 1 if wrong == "none" else options | wrong
     document.write_text(json.dumps(last))
     before = {path for path in tmp_path.rglob("*") if "odd" not in path.parts}
     assert cli.main(["export", str(odd), "--fio", str(tmp_path / "a" / "b" / "f"), "--json", "--quiet"]) == 0

@@ -332,7 +332,9 @@ def _of_cuts(row: Row) -> Case:
         damaged = sorted({number for part in row.result.get("filesystems") or () for number in part["failing"]})
         outcome = tally.Tally(row.result["cuts"]).outcome(Path(row.folder)) or above.outcome(damaged)
     except (KeyError, TypeError, ValueError) as error:
-        return about._replace(reason="damaged", why=f"the records of its sessions cannot be read ({type(error).__name__}: {error})")
+        return about._replace(
+            reason="damaged", why=f"its sessions have no whole records ({type(error).__name__}: {error})"
+        )
     if isinstance(outcome, PromiseBroken):
         return about._replace(verdict=FAIL, why=words, reason=None)
     if outcome is not None:
