@@ -510,8 +510,8 @@ def test_completion_that_is_missing_long_before_the_end_makes_depths_unknown(tmp
     text += "".join(issued(50_000 * n, 8 * n) + completed(50_000 * n + 100, 8 * n) for n in range(1, 19))
     assert depths(tmp_path, text)[0] is not None  # 0.85 s: it may still be under way
     text += (issued(100_000, 0) + completed(100_100, 0)).replace(" 1.", " 2.")
-    found, why = depths(tmp_path, text)
-    assert found is None and "of 1 I/Os" in why
+    counted, why = depths(tmp_path, text)
+    assert counted is None and "of 1 I/Os" in why
 
 
 @pytest.mark.parametrize("loss", ["CPU:1 [LOST 1234 EVENTS]", "CPU:1 [1234 EVENTS DROPPED]"])

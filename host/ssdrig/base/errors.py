@@ -16,7 +16,7 @@ class SsdrigError(Exception):
 
 
 def reason(error: BaseException) -> str:
-    """What an exception states, as a reason that stands by itself: KeyError holds the key alone, others may be mute."""
+    """What an exception reports, as a reason: KeyError holds the key alone, others may have no text."""
     if isinstance(error, KeyError):
         return f"it has no {', '.join(map(repr, error.args))}"
     return str(error) or type(error).__name__
