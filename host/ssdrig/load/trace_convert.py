@@ -357,7 +357,7 @@ class Conversion:
 
     def _requests(self) -> Iterator[Line]:
         """The Lines of the device that is taken. Those of a file whose I/Os have several lines come in the order of
-        their times, whatever processor's buffer they lay in: depths are counted by it."""
+        their times, whatever processor's buffer they come from: depths are counted by it."""
         held: list[tuple[int, int, Line]] = []  # time, number of the line
         last_ns = None
         lines = self._lines()
