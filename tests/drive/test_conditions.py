@@ -266,6 +266,20 @@ def test_all_that_an_nvme_drive_is_set_to_is_recorded(nvme, tmp_path, monkeypatc
     assert len(absent) == 9 and absent["nvme.lba_format"] == "the program nvme was not found"
 
 
+@pytest.mark.parametrize("shift", [0, 8, 32, 255])
+def test_reserved_values_of_an_nvme_drive_are_null_with_the_reason(nvme, tmp_path, shift):
+    """A block of 2 to the power of 255 bytes, throttling from -272 C on."""
+    nvme.put("nvme", ALL_FEATURES.replace("0x01570000", "0x0001ffff"))
+    (nvme.folder / "apst").write_bytes(bytes(256))
+    page = bytearray(4096)
+    page[25], page[26], page[128:136] = 1, 1, bytes([0, 0, 9, 2, 0, 0, shift, 0])
+    (nvme.folder / "id-ns").write_bytes(page)
+    read = conditions.read("nvme0n1", tmp_path, "/dev/nvme0", 5)
+    assert [read["found"][f"nvme.{key}"] for key in ("lba_format", "tmt1_C", "tmt2_C")] == [None] * 3
+    assert {"nvme.lba_format", "nvme.tmt1_C", "nvme.tmt2_C"} <= {key for key, why in read["unknown"].items() if why}
+    assert read["found"]["nvme.lba_formats"] == ["0: 512 B, metadata 0 B"]
+
+
 def test_an_nvme_drive_without_a_write_cache_or_without_nvme_cli_cannot_set_it(nvme, tmp_path, monkeypatch):
     at = NVME | {"root": tmp_path}
     (nvme.folder / "wce").unlink()

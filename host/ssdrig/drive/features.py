@@ -21,7 +21,8 @@ CACHE = {"on": "write back", "off": "write through"}
 VALUE = re.compile(r"Current value: ?(?:0x)?([0-9a-f]{1,8})\b", re.IGNORECASE)
 TIMEOUT_S = 20.0  # for all queries together
 TABLE_BYTES = 256  # of 0Ch: 32 power states of 8 bytes
-ZERO_C_K = 273
+ZERO_C_K, HOTTEST_K = 273, 474
+BLOCK_SHIFTS = range(9, 32)  # LBADS: the block is 2 to this power; 0: no format, others are reserved
 
 
 def value(
@@ -69,10 +70,12 @@ def read(controller: str, nsid: int | None) -> tuple[dict, dict[str, str]]:
     bits, why = value(controller, THERMAL, left_s())
     for key, shift in (("tmt1_C", 16), ("tmt2_C", 0)):
         kelvin = 0 if bits is None else bits >> shift & 0xFFFF
-        put(key, kelvin - ZERO_C_K if kelvin else None, why or "not set: the drive's own limits hold")
+        of_a_drive = kelvin in range(ZERO_C_K, HOTTEST_K)
+        reserved = f"{kelvin} K is no temperature of a drive" if kelvin else "not set: the drive's own limits hold"
+        put(key, kelvin - ZERO_C_K if of_a_drive else None, why or reserved)
     page, record = nvme_cli.identify_namespace(controller, nsid or 1, left_s())
     absent = record["why"] or "the drive does not identify this namespace"
-    put("lba_format", page and lba_format(page), absent)
+    put("lba_format", page and lba_format(page), absent if page is None else "the format in use is a reserved one")
     put("lba_formats", page and lba_formats(page), absent)
     return values, unknown
 
@@ -155,7 +158,7 @@ def used_bytes(controller: str, nsid: int | None, timeout_s: float = 5.0) -> int
     """How much of a namespace is allocated, which a trim makes less (NUSE, bytes 16 to 23 of Identify Namespace). None
     if not reported; a drive that does not count always reports its capacity."""
     page, _ = nvme_cli.identify_namespace(controller, nsid or 1, timeout_s)
-    if page is None or page[130 + 4 * _index(page)] < 9:  # no block is smaller than 512 bytes
+    if page is None or page[130 + 4 * _index(page)] not in BLOCK_SHIFTS:
         return None
     return int.from_bytes(page[16:24], "little") << page[130 + 4 * _index(page)]
 
@@ -165,15 +168,16 @@ def _index(id_ns: bytes) -> int:
     return id_ns[26] & 15 | (id_ns[26] >> 5 & 3) << 4
 
 
-def lba_format(id_ns: bytes) -> str:
-    """The format in use."""
-    return _format(id_ns, _index(id_ns))
+def lba_format(id_ns: bytes) -> str | None:
+    """The format in use; None where the drive reports one that is reserved."""
+    index = _index(id_ns)
+    return _format(id_ns, index) if id_ns[130 + 4 * index] in BLOCK_SHIFTS else None
 
 
 def lba_formats(id_ns: bytes) -> list[str]:
     """All formats that a namespace can have, in the form of lba_format(): NLBAF, byte 25, is their number less one."""
     numbers = range(min(id_ns[25], 63) + 1)
-    return [_format(id_ns, index) for index in numbers if id_ns[130 + 4 * index]]
+    return [_format(id_ns, index) for index in numbers if id_ns[130 + 4 * index] in BLOCK_SHIFTS]
 
 
 def _format(id_ns: bytes, index: int) -> str:
