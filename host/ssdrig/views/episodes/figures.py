@@ -8,9 +8,10 @@ of one kind are cut out in cells of equal length that begin where the episode be
 
 It is integrated until more cells before and after add no energy beyond the scatter; where the episodes are too near to
 each other for that, it is null. Its error (k = 2) has the scatter of the episodes among each other (Student's t), half
-the step from the level before to the level after, what a wider stretch may add, and the uncertainty of the meter. Cells
-that belong to another episode, or in which a rail is not known, do not count. Fewer than FEWEST episodes, or an energy
-within its error, give null."""
+the step from the level before to the level after, what a wider stretch may add, and the uncertainty of the meter. The
+step is the mean one. Bursts are found where the level is high, so its wander does not average out: of bursts it is the
+root mean square of the steps beyond their noise. Cells that belong to another episode, or in which a rail is not known,
+do not count. Fewer than FEWEST episodes, or an energy within its error, give null."""
 
 import itertools
 import math
@@ -89,7 +90,9 @@ def figures_of(kind: str, cut: Cut, percent: float | None) -> dict:
     energy_J = float(end.energy_J[known].mean())
     scatter_J = t95(n - 1) * float(end.energy_J[known].std(ddof=1)) / math.sqrt(n)
     taken_s = lasts_s + 2 * (end.margin - narrow.margin) * cut.cell_s
-    step_J = abs(float(end.step_W[known].mean())) / 2 * taken_s
+    step_W = end.step_W[known]
+    wander_W = _wander_W(step_W, end.noise_W[known]) if kind == BURST else abs(float(step_W.mean()))
+    step_J = wander_W / 2 * taken_s
     if percent is None:
         return out | {"why": "the uncertainty of the power is not known"}
     error_J = math.hypot(scatter_J, step_J, rest_J, percent / 100 * abs(energy_J))
@@ -98,14 +101,23 @@ def figures_of(kind: str, cut: Cut, percent: float | None) -> dict:
     return out | {"energy_J": energy_J, "energy_error_J": error_J}
 
 
+def _wander_W(step_W: np.ndarray, noise_W: np.ndarray) -> float:
+    """Root mean square of the steps of the level from before to after an episode, without their noise; at least the
+    mean step. The level in an episode is unknown, and bursts are found where it is high: it does not average out."""
+    excess = float((step_W**2).mean() - (noise_W**2).mean())
+    return max(abs(float(step_W.mean())), math.sqrt(max(excess, 0.0)))
+
+
 class End(NamedTuple):
     """The episodes with `margin` cells more on each side, float64 (n,), not-a-number where one is not known: energy
-    above the level, the level, and the level after less that before."""
+    above the level, the level, the level after less that before, and the standard deviation that noise gives to the
+    latter."""
 
     margin: int
     energy_J: np.ndarray
     level_W: np.ndarray
     step_W: np.ndarray
+    noise_W: np.ndarray
 
 
 def _ends(cut: Cut) -> list[End]:
@@ -116,10 +128,12 @@ def _ends(cut: Cut) -> list[End]:
         first, last = cut.first[:, None] - margin, cut.last[:, None] + margin
         if len(cut.watts) and (first.min() < LEVEL_CELLS[0] or last.max() > len(column) - LEVEL_CELLS[0]):
             break
-        before, after = _mean(cut.watts, column < first - 1), _mean(cut.watts, column > last)
+        sides = column < first - 1, column > last
+        before, after = (_mean(cut.watts, side) for side in sides)
         inside = np.where((column >= first) & (column < last), cut.watts, 0.0)
         level_W, cells = (before + after) / 2, cut.last - cut.first + 2 * margin
-        out.append(End(margin, (inside.sum(axis=1) - level_W * cells) * cut.cell_s, level_W, after - before))
+        energy_J = (inside.sum(axis=1) - level_W * cells) * cut.cell_s
+        out.append(End(margin, energy_J, level_W, after - before, _noise_W(cut.watts, sides)))
     return out
 
 
@@ -149,6 +163,18 @@ def _mean(watts: np.ndarray, where: np.ndarray) -> np.ndarray:
     good = where & np.isfinite(watts)
     count = good.sum(axis=1)
     return np.where(count > 1, np.where(good, watts, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
+
+
+def _noise_W(watts: np.ndarray, sides: Sequence[np.ndarray]) -> np.ndarray:
+    """Standard deviation that the noise from cell to cell gives to the difference of two sides' means, of each row."""
+    variance = np.zeros(len(watts))
+    for side in sides:
+        cells = np.where(side, watts, np.nan)
+        between = np.diff(cells, axis=1)
+        known, count = np.isfinite(between), np.isfinite(cells).sum(axis=1)
+        squares = np.where(known, between, 0.0) ** 2
+        variance += squares.sum(axis=1) / 2 / np.maximum(known.sum(axis=1), 1) / np.maximum(count, 1)
+    return np.sqrt(variance)
 
 
 def _curve(cut: Cut, known: np.ndarray, margin: int) -> dict:
