@@ -2,6 +2,8 @@
 test_hardware.py."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,31 @@ def test_a_machine_without_apt_is_told_what_to_do(machine, monkeypatch):
     monkeypatch.delenv("SSDRIG_NO_INSTALL", raising=False)
     with pytest.raises(ToolMissing, match="do: install KiCad 9"):
         kicad.provision()
+
+
+def test_the_next_set_up_removes_what_a_killed_one_left(machine, monkeypatch):
+    """Also where KiCad has come by another way meanwhile; a folder of a living set-up or of someone else stays."""
+    setup = machine / ".setup"
+    private_copy(setup / "kicad", "9.0.2")
+    script = f"from ssdrig.base import temporary; print(temporary.make('kicad.', {str(setup)!r})[0], flush=True); input()"
+    made = []
+    for _ in range(2):
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        made.append((process, Path(process.stdout.readline().strip())))
+    (killed, left), (living, held) = made
+    killed.kill()
+    killed.wait()
+    (left / "root").mkdir()
+    other = setup / "kicad.mine"
+    other.mkdir()
+    try:
+        kicad.provision()
+        assert not left.exists() and held.is_dir() and other.is_dir()
+    finally:
+        living.kill()
+        living.wait()
 
 
 @pytest.mark.slow

@@ -6,11 +6,11 @@ import concurrent.futures
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
+from ssdrig.base import temporary
 from ssdrig.base.errors import ToolMissing
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -37,15 +37,17 @@ def provision(
     if not mirrors:
         raise ToolMissing("a Debian mirror among this machine's apt sources", "none", do)
     destination.parent.mkdir(exist_ok=True)
-    # of a set-up that was killed; the caller holds a lock
-    for abandoned in destination.parent.glob(f"{destination.name}.*"):
-        shutil.rmtree(abandoned)
     for mirror in mirrors:
         try:
             return unpack(mirror, KEYRING, suite, package, destination, runs, do, architecture, without)
         except ToolMissing:
             if mirror == mirrors[-1]:
                 raise
+
+
+def sweep(destination: Path) -> None:
+    """Remove what a killed provision() left next to destination."""
+    temporary.sweep(f"{destination.name}.", destination.parent)
 
 
 def debian_mirrors(index_targets: str) -> list[str]:
@@ -76,8 +78,7 @@ def unpack(
     without: tuple[str, ...] = (),
 ) -> None:
     """Resolve, download, verify and unpack from this mirror. As `provision`."""
-    with tempfile.TemporaryDirectory(prefix=f"{destination.name}.", dir=destination.parent) as folder:
-        work = Path(folder)
+    with temporary.folder(f"{destination.name}.", destination.parent) as work:
         for name in ("state/lists/partial", "cache/archives/partial", "root"):
             (work / name).mkdir(parents=True)
         # no package is installed: apt then resolves the C library too

@@ -79,6 +79,7 @@ def provision(say: Callable[[str], object] = lambda words: None) -> None:
     held = files.lock_file(PRIVATE.parent / "lock-kicad")
     with open(held, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may want it together
+        debian.sweep(PRIVATE)
         try:
             command()
             return

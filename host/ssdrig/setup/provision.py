@@ -23,7 +23,7 @@ from ssdrig.base import files
 from ssdrig.base.errors import SsdrigError, ToolMissing
 from ssdrig.base.owner import give_one
 from ssdrig.base.terminal import error_lines
-from ssdrig.setup import kicad, micropython, steps
+from ssdrig.setup import debian, kicad, micropython, steps
 from ssdrig.setup.environment import SETUP, install, make_environment
 from ssdrig.setup.needs import (
     EXTRAS,
@@ -69,6 +69,7 @@ def command(argv: list[str]) -> int:
     )
     options = parser.parse_args(argv)
     set_up("demo", options.extra)
+    sweep()
     compile_simulator()
     if options.emulator:
         set_up_emulator(options.emulator)
@@ -86,6 +87,12 @@ def set_up(command: str, more: Sequence[str] = ()) -> None:
     with only_one_set_up() as lock:
         packages(command, with_venv=bool(more or needs_packages(command)) and not environment_stands())
         as_owner(lambda: make(command, more, lock))
+
+
+def sweep() -> None:
+    """Remove what killed set-ups left of the unpacked programs."""
+    if may_write():
+        as_owner(lambda: [debian.sweep(tool.PRIVATE) for tool in (kicad, micropython)])
 
 
 def compile_simulator() -> None:
