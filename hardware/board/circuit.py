@@ -144,7 +144,7 @@ def rail_parts(n, x, y):
     put("R19", "R", f"lock-out upper {text['ovp_upper']}", text["ovp_upper"], 33.5, 25, {"1": before, "2": share})
     put("R20", "R", "pull 10k", text["ovp_lower"], 36.5, 28.5, {"1": share, "2": "GND"}, 270)
     put("C08", "C", "divider 22p", text["ovp_filter"], 34, 28.5, {"1": share, "2": "GND"}, 270)
-    compared = {"1": "OVREF", "2": "GND", "3": share, "4": f"OVGATE{n}", "5": "LOGIC_5V"}
+    compared = {"1": "OVREF", "2": "GND", "3": share, "4": f"OVGATE{n}", "5": "VGATE"}
     put("U02", "TL331", "comparator", "TL331", 58, 26.5, compared)
     put("R24", "R", "lock-out hysteresis", text["ovp_hysteresis"], 13, 26, {"1": share, "2": f"OVGATE{n}"})
     # with a comparator that is missing the rail is off
@@ -153,7 +153,7 @@ def rail_parts(n, x, y):
         "Q05",
         "NFET_SOT23",
         "lock-out FET",
-        "2N7002",
+        "BSS138",
         44.5,
         25,
         {"3": f"OVEMPTY{n}", "2": "GND", "1": f"OVGATE{n}"},

@@ -256,7 +256,7 @@ def common_parts():
         # what feeds the board comes in through passive connector pins: say so to the rule check
         *(
             Part(f"#FLG{i}", "PWR_FLAG", "PWR_FLAG", "", 188 + 5 * i, 140, 0, False, {"1": net})
-            for i, net in enumerate(("GND", "LOGIC_IN", "LOGIC_5V"))
+            for i, net in enumerate(("GND", "LOGIC_IN", "LOGIC_5V", "VGATE"))
         ),
     ]
     wires = [("R13.2", "R14.1", "x"), ("L1.2", "D1.2", "x"), ("C6.2", "R13.2", "y"), ("R23.2", "D6.2", "x")]

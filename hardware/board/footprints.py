@@ -212,7 +212,7 @@ BY_PACKAGE = {
     "DO-15": leaded("DO-15", "lying, 10.16 mm, pad 1 the cathode", "12", 10.16, 2.0, 1.0, across(3.8, 1.9)),
     "DO-201": leaded("DO-201", "lying, 10.16 mm, pad 1 the cathode", "12", 10.16, 2.6, 1.4, across(3.6, 2.8)),
     "LED 3 mm": leaded("LED_3", "3 mm, pad 1 the cathode, its flat side", "12", 2.54, 1.7, 0.8, across(1.9, 1.9)),
-    "TO-92 FET": leaded("TO-92_SGD", "2N7000, flat side down: S G D", "213", 2.54, 1.7, 0.8, across(2.4, 2.0)),
+    "TO-92 FET": leaded("TO-92_SGD", "TN0106, flat side down: S G D", "213", 2.54, 1.7, 0.8, across(2.4, 2.0)),
     "TO-92 TL431": leaded("TO-92_RAK", "TL431, flat side down: REF A K", "231", 2.54, 1.7, 0.8, across(2.4, 2.0)),
     "TO-92 HT75": leaded("TO-92_GIO", "HT75xx-1, flat side down: GND IN OUT", "123", 2.54, 1.7, 0.8, across(2.4, 2.0)),
     "TO-220 series": leaded("TO-220_GDS", "standing, G D S", "123", 2.54, 1.9, 1.1, (-5.2, -3.3, 5.2, 1.6)),

@@ -60,7 +60,7 @@ RATED_W = {
     "Rshunt": 1.0,  # WSL2512
     **dict.fromkeys(("MQ1", "MQ2"), 2.0),  # a DPAK: 50 K/W on a board (IRLR8743), 100 K
     **dict.fromkeys(("MQ3", "MQ4"), 0.9),  # AO3400A at 70 C
-    "MQ5": 0.2,  # 2N7002
+    "MQ5": 0.2,  # BSS138
     "Dclamp": 0.25,  # BZX84
     "Dfree": 1.0,  # SS34
 }
@@ -69,7 +69,7 @@ LEADED_W = {  # on the breakout's board
     "Rcrowbar": 5.0,  # SQP500JB-2R2
     "Rshunt": 1.0,  # 2512 of the sensor's board
     **dict.fromkeys(("MQ1", "MQ2", "MQ3", "MQ4"), 1.6),  # a TO-220 without a heat sink: 62 K/W (IRLB8743), 100 K
-    "MQ5": 0.35,  # 2N7000
+    "MQ5": 0.5,  # TN0106N3-G
     "Dclamp": 0.4,  # BZX79
     "Dfree": 1.0,  # SB340
 }

@@ -48,7 +48,7 @@ CORNERS: dict[str, dict[str, float]] = {
         "gate_clamp": 0.98,
         "fet_vth": 1.35 / 1.9,
         "small_fet_vth": 0.65 / 1.05,
-        "lockout_fet_vth": 1 / 2.1,
+        "lockout_fet_vth": 0.8 / 1.3,
         # TL431B from 0 to 50 C, and the comparator's offset of at most 9 mV (ST LM393, Doc ID 2164, table 3)
         "ovp_reference": 1 - 0.0085 - 0.009 / 2.495,
     },
@@ -59,7 +59,7 @@ CORNERS: dict[str, dict[str, float]] = {
         "gate_clamp": 1.02,
         "fet_vth": 2.35 / 1.9,
         "small_fet_vth": 1.45 / 1.05,
-        "lockout_fet_vth": 2.5 / 2.1,
+        "lockout_fet_vth": 1.5 / 1.3,
         "fet_rds_on_max": 1.3,
         "ovp_reference": 1 + 0.0085 + 0.009 / 2.495,
         "ovp_response": 5 / 3,

@@ -39,8 +39,9 @@ def supplies() -> list[Figure]:
                     cases += [(rail, final, rise, {"c_load": c}) for final in simulate.too_much_V(rail)]
         for corner in ("low", "high"):
             changes = {name: values[name] * part for name, part in limits.CORNERS[corner].items() if name != "voltage"}
-            for rise in (1e-5, 5e-3):
-                cases += [(rail, final, rise, changes) for final in simulate.too_much_V(rail)]
+            for c in (values["load_typical"], simulate.LITTLE_F):
+                for rise in (FROM_s, 5e-3):
+                    cases += [(rail, final, rise, changes | {"c_load": c}) for final in simulate.too_much_V(rail)]
     with ThreadPoolExecutor(2) as pool:
         made = list(pool.map(lambda case: simulate.wrong_supply(*case[:3], **case[3]), cases))
     most = dict.fromkeys(MOST_V, 0.0)

@@ -73,7 +73,7 @@ def test_the_rail_is_the_boards_with_all_that_protects_it(facts):
     assert [ref for ref, of in nets.items() if "RAIL0_IN" in of.values()] == ["F101", "J1"]
     assert nets["D102"] == {"1": "SW0", "2": "GND"} and nets["D101"] == {"3": "GATE0", "1": "SRC0"}
     assert nets["R108"]["2"] == nets["F102"]["1"] and nets["F102"]["2"] == nets["Q104"]["3"]
-    assert nets["U102"] == {"1": "OVREF", "2": "GND", "3": "OVSHARE0", "4": "OVGATE0", "5": "LOGIC_5V"}
+    assert nets["U102"] == {"1": "OVREF", "2": "GND", "3": "OVSHARE0", "4": "OVGATE0", "5": "VGATE"}
     assert nets["R15"] == {"1": "PERST_HOST", "2": "PERST"} and nets["Q1"]["3"] == "PERST"
     assert nets["F1"] == {"1": "SUPPLY_12V", "2": "VGATE"}  # the gates' lead is fused, too
 

@@ -183,7 +183,8 @@ def check_rail(n, nets):
         assert {name for name, _ in nets[f"RAIL{n}_IN"] if name[0] not in "J#"} <= {ref("F01"), "F1"}
     # the lock-out needs no microcontroller: a share of the rail, a comparator, the gate of Q05, which empties the gates
     assert at(ref("R19"), "1") == before and at(ref("R19"), "2") == at(ref("R20"), "1") == at(ref("U02"), "3")
-    assert [at(ref("U02"), pin) for pin in "1245"] == ["OVREF", "GND", f"OVGATE{n}", "LOGIC_5V"]
+    # fed by VGATE: with less supply than its inputs need no FET is on either
+    assert [at(ref("U02"), pin) for pin in "1245"] == ["OVREF", "GND", f"OVGATE{n}", "VGATE"]
     assert at(ref("Q05"), "1") == at(ref("R25"), "2") == f"OVGATE{n}" and at(ref("R25"), "1") == "LOGIC_5V"
     assert at(ref("R21"), "1") == f"GATE{n}" and at(ref("R21"), "2") == at(ref("Q05"), "3")
     assert at(ref("R20"), "2") == at(ref("Q05"), "2") == "GND"

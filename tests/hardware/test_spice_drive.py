@@ -53,9 +53,31 @@ def test_no_supply_gives_the_drive_too_much(rail):
 @pytest.mark.parametrize("corner", ["low", "high"])
 @pytest.mark.parametrize("rail", MOST_V)
 def test_no_supply_gives_the_drive_too_much_at_the_ends_of_the_tolerances(rail, corner):
+    """With little capacitance at the drive, which takes a fast edge worst."""
     values, wide = simulate.values(rail), limits.CORNERS[corner]
     changes = {name: values[name] * factor for name, factor in wide.items() if name != "voltage"}
+    changes["c_load"] = simulate.LITTLE_F
     assert max(most_V(rail, rise, **changes) for rise in (FROM_s, 5e-3)) <= MOST_V[rail]
+
+
+def test_supplies_of_3_3_and_5_V_exchanged_leave_the_drive_without_power():
+    """The logic's supply then has some 3 V. A comparator that were fed by it would have both inputs above its range,
+    its output low, and the rail would stay on."""
+    exchanged = {"logic_5V": 3.1, "c_load": simulate.LITTLE_F}
+    m = supplied("m2_3v3", 5, 5e-3, **exchanged)
+    assert m["drive_peak"] <= MOST_V["m2_3v3"] and m["drive_end"] < 0.1
+    by_the_logic = PROTECTION.replace("ovsupply 0 {gate_supply}", "ovsupply 0 {logic_5V}")
+    m = simulate.measured("overvoltage", "m2_3v3", more=by_the_logic, final=5, rise=5e-3, **exchanged)
+    assert by_the_logic != PROTECTION and m["drive_end"] > 4.5
+
+
+@pytest.mark.parametrize("rail", MOST_V)
+def test_the_lock_out_sleeps_at_no_gate_supply_that_opens_a_fet(rail):
+    """A gate supply that sags: the drive gets no more than its rail bears, or nothing."""
+    volts = simulate.values(rail)["voltage"]
+    for gate_supply in (volts + 1.2, volts + 2.5, volts + 5):
+        m = supplied(rail, 1.5 * volts, 5e-3, gate_supply=gate_supply, fet_vth=1.35, c_load=simulate.LITTLE_F)
+        assert max(m["drive_peak"], m["drive_end"]) <= MOST_V[rail], gate_supply
 
 
 @pytest.mark.parametrize(("rail", "final"), [("m2_3v3", 5), ("sata_5v", 7), ("sata_12v", 16)])

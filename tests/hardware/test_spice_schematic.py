@@ -40,7 +40,7 @@ NETS = {
     "GND": "0",
 }
 PINS = {"NFET_DPAK": ("2", "1", "3"), "NFET_SOT23": ("3", "1", "2")}  # drain, gate, source
-MODELS = {"IRLR8743": "series_fet", "AO3400A": "small_fet", "2N7002": "lockout_fet"}
+MODELS = {"IRLR8743": "series_fet", "AO3400A": "small_fet", "BSS138": "lockout_fet"}
 # heat, fuse, gates of the 74HC132, wire, the capacitor's own resistance
 NOT_DRAWN = r"Rt\d|Ct\d|[RC]melt|[RC][ab] |[RC]ovq|Rcable|Resr|Rsupply"
 
@@ -105,6 +105,14 @@ def test_the_schematic_is_the_simulated_circuit(rail):
     text = (ROOT / "hardware/spice/rig.lib").read_text()
     assert len(drawn(rail)) >= 35
     assert drawn(rail) == simulated(rail, text)
+
+
+@pytest.mark.parametrize("rail", [row[0] for row in circuit.RAILS])
+def test_the_comparators_supply_is_the_simulated_one(rail):
+    n = next(k for k, row in enumerate(circuit.RAILS) if row[0] == rail)
+    (comparator,) = [part for part in circuit.rail_parts(n, 0, 0)[0] if part.symbol == "TL331"]
+    (supply,) = re.findall(r"^Vcompare ovsupply 0 \{(\w+)\}", PROTECTION, re.M)
+    assert {"VGATE": "gate_supply", "LOGIC_5V": "logic_5V"}[comparator.nets["5"]] == supply
 
 
 @pytest.mark.parametrize(
