@@ -223,6 +223,13 @@ EXPLAINED: dict[tuple[str, str], str] = {
         "hotplug",
         "supply over nominal",
     ): "a drive is put onto a live rail, which the README forbids: cable and ceramic capacitors ring",
+    **{
+        (
+            "hotplug",
+            what,
+        ): "the same: at the rail's upper end the lock-out trips at the peak of that current, and SW rings"
+        for what in ("VDS", "SCOPE", "reverse voltage")
+    },
     (
         "short",
         "supply over nominal",

@@ -154,6 +154,13 @@ def test_what_is_explained_happens():
 
 
 @ngspice
+@pytest.mark.parametrize("rail", ["m2_3v3", "sata_5v", "sata_12v"])
+def test_a_drive_that_is_plugged_while_its_rail_is_off_keeps_every_limit(rail):
+    """What is explained of a live rail is not of this one."""
+    assert [str(one) for one in limits.beyond("hotplug", rail, "high", live=0)] == []
+
+
+@ngspice
 def test_a_limit_that_is_passed_is_found(monkeypatch):
     rows = [row._replace(high=2.0) if "C01" in row.part else row for row in ROWS]
     monkeypatch.setattr(limits, "limits", lambda: rows)

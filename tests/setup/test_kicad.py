@@ -77,7 +77,9 @@ def test_the_next_set_up_removes_what_a_killed_one_left(machine, monkeypatch):
     """Also where KiCad has come by another way meanwhile; a folder of a living set-up or of someone else stays."""
     setup = machine / ".setup"
     private_copy(setup / "kicad", "9.0.2")
-    script = f"from ssdrig.base import temporary; print(temporary.make('kicad.', {str(setup)!r})[0], flush=True); input()"
+    script = (
+        f"from ssdrig.base import temporary; print(temporary.make('kicad.', {str(setup)!r})[0], flush=True); input()"
+    )
     made = []
     for _ in range(2):
         process = subprocess.Popen(
