@@ -259,9 +259,9 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
     busy = load.busy_share(act)
     written = (min(most, busy * share * slow_Bps * time_s[0]), min(most, busy * share * fast_Bps * time_s[1]))
     for entry in act.keys.get("until", ()):
-        if entry.written and share:  # looked at each second
+        if entry.written and share:  # looked at each second, by the host's clock
             amount = _bytes(entry.written, drive)
-            written = (min(written[0], amount), min(written[1], amount))
+            written = (min(written[0], amount), min(written[1], amount + share * fast_Bps / k))
             time_s = (time_s[0], min(time_s[1], max(time_s[0], amount / (share * slow_Bps))))
         if entry.rule == "pts" and (entry.after or entry.past_spare):
             amount = _bytes(entry.after, drive) if entry.after else 0
