@@ -118,6 +118,12 @@ def test_the_voltmeter_and_the_rig_are_compared():
     assert bring_up.of_voltmeter([], figures(5.0)) == []
 
 
+def test_the_voltage_with_run_held_is_a_number():
+    answers = iter(["nan", "inf", "5 V", "", "5,01"])
+    (check,) = bring_up.run_held(builds.read("one_rail"), lambda words: next(answers))
+    assert check.value == 5.01 and check.ok
+
+
 def test_a_board_of_another_build_is_refused():
     with pytest.raises(UsageError):
         bring_up.same_build(BUILD, {"build": "one_rail"})

@@ -221,7 +221,8 @@ def run_held(build: dict, ask: Ask) -> list[Check]:
         while True:
             try:
                 value = float(ask(words).strip().replace(",", "."))
-                break
+                if math.isfinite(value):
+                    break
             except ValueError:
                 continue
         low, high = (volts * (1 + sign * nominal.TOLERANCE) for sign in (-1, 1))
