@@ -1,5 +1,8 @@
 """Bytes and durations, as people write them and as ssdrig prints them."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -151,3 +154,36 @@ def test_no_cell_is_a_formula():
 )
 def test_slow_link_is_the_only_one_that_is_warned_of(link, slow):
     assert words.slow_link(link) == slow
+
+
+@pytest.mark.parametrize(
+    ("value", "most", "shown"),
+    [
+        (1234.5, 3, "1234"),
+        (999.6, 3, "1000"),
+        (1.5, 3, "1.5"),
+        (0.00001234, 2, "0.000012"),
+        (0, 3, "0"),
+        (-2.345, 2, "-2.3"),
+    ]
+    + [(123456789.0, 3, "123456789"), (0.09996, 3, "0.1"), (float("inf"), 3, "inf"), (100.0, 3, "100")],
+)
+def test_figure_in_digits_has_no_exponent(value, most, shown):
+    assert words.digits(value, most) == shown
+
+
+def test_figure_in_digits_is_as_printf_has_it_where_that_has_no_exponent():
+    for exponent in range(-3, 3):
+        for digit in (1.0, 1.2345, 9.4, 9.996, 5.005):
+            value = digit * 10.0**exponent
+            assert "e" in f"{value:.3g}" or words.digits(value, 3) == f"{value:.3g}"
+
+
+def test_no_text_has_an_exponent():
+    """Of a few digits: what a machine reads has six or nine."""
+    free = ("virtual/", "publish/", "load/", "report/pack.py")  # a machine's formats
+    host = Path(__file__).parents[2] / "host/ssdrig"
+    files = [
+        p for p in host.rglob("*.py") if not p.relative_to(host).as_posix().startswith(free) and not p.is_symlink()
+    ]
+    assert [str(p) for p in files if re.search(r":\.[2345]g\}", p.read_text())] == []

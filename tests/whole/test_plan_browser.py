@@ -177,7 +177,7 @@ QUESTIONS = {
         "slc cache",
     ),
     "loss": (lambda runs: headlined(table.load(synthetic_cuts.write(runs, 20)), "powerloss"), "broke a promise"),
-    "idle": (single.woken, "once it is quiet"),
+    "idle": (single.woken, "at rest"),
     "better": (lambda runs: whole(runs, "qd-sweep", {"qd": [1, 4, 32]}), "random reads"),
 }
 WIDTHS = (1400, pts.WIDTH)

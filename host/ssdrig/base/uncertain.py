@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.base.deferred import Deferred
+from ssdrig.base.words import digits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,7 +120,9 @@ def vague(denominator: Uncertain, name: str = "the denominator") -> Uncertain | 
     value, error = denominator.value, denominator.error
     if value is None or error is None or abs(value) * DENOMINATOR_MOST >= error and value:
         return None
-    return Uncertain(None, None, DENOMINATOR, f"{name} is {value:.4g} ± {error:.4g}, too near to 0 to divide by")
+    return Uncertain(
+        None, None, DENOMINATOR, f"{name} is {digits(value, 4)} ± {digits(error, 4)}, too near to 0 to divide by"
+    )
 
 
 def among(count: int) -> float:

@@ -149,3 +149,13 @@ def as_cell(value):
 def serial_key(serial: str) -> str:
     """One spelling of a drive's serial: no case, and no blanks around it or doubled in it."""
     return " ".join(serial.split()).casefold()
+
+
+def digits(value: float, most: int) -> str:
+    """A figure in up to this many digits, without an exponent: (1234.5, 3) -> '1234', (0.1, 3) -> '0.1',
+    (0.00001234, 2) -> '0.000012'."""
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    places = max(0, most - 1 - math.floor(math.log10(abs(float(f"{value:.{most - 1}e}")))))
+    text = f"{value:.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text

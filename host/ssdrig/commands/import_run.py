@@ -15,7 +15,7 @@ import numpy as np
 from ssdrig import __version__
 from ssdrig.base import files, owner, temporary
 from ssdrig.base.errors import JournalError, SsdrigError, UsageError
-from ssdrig.base.words import parse_seconds
+from ssdrig.base.words import digits, parse_seconds
 from ssdrig.load import foreign
 from ssdrig.load.foreign import Job
 from ssdrig.meter.recordings import Recording
@@ -69,7 +69,7 @@ def make(
     axis = Axis(min(_begins_utc_ns(recording, jobs)) - LEAD_NS)
     if axis.utc_ns < 0:
         do = "set the instrument's clock, or give relative times and --begins"
-        raise UsageError("a time of day after 1970", f"{-axis.utc_ns / 1e9:.3g} s before", do)
+        raise UsageError("a time of day after 1970", f"{digits(-axis.utc_ns / 1e9, 3)} s before", do)
     steps = _steps(axis, recording, jobs)
     text = _plan(steps, recording is not None)
     model = args.model or next((job.disk for job in jobs if job.disk), None) or "drive not stated"
@@ -136,7 +136,9 @@ def _steps(axis: Axis, recording: Recording | None, jobs: Sequence[Job]) -> list
     if not jobs and recording:
         begin, end = (fold(int(rail.t_ns[at]) for rail in recording.rails) for fold, at in ((max, 0), (min, -1)))
         if end - begin < 10**9:
-            raise UsageError("a recording of at least a second", f"{(end - begin) / 1e9:.3g} s", "name another file")
+            raise UsageError(
+                "a recording of at least a second", f"{digits((end - begin) / 1e9, 3)} s", "name another file"
+            )
         job = foreign.nothing((end - begin) // 10**6)
         return [Step(RECORDING, job, axis.ns(begin), axis.ns(end))]
     steps: list[Step] = []
@@ -183,10 +185,14 @@ def _clock(axis: Axis, recording: Recording | None, clock_error: str | None) -> 
     period_ns = max(int(np.median(np.diff(rail.t_ns))) for rail in recording.rails)
     claimed_ns = round(parse_seconds(clock_error) * 1e9) if clock_error else 0
     bound_ns = period_ns + claimed_ns
-    words = f"its UTC claimed to {claimed_ns / 1e6:.3g} ms" if clock_error else "its UTC as it states it, not checked"
+    words = (
+        f"its UTC claimed to {digits(claimed_ns / 1e6, 3)} ms"
+        if clock_error
+        else "its UTC as it states it, not checked"
+    )
     own = [int(rail.t_ns[at]) for rail in recording.rails for at in (0, -1)]
     knots = [Knot(at, axis.ns(at), bound_ns) for at in sorted({min(own), max(own)})]
-    clock = f"time by its own clock, to a sample of {period_ns / 1e6:.3g} ms; {words}"
+    clock = f"time by its own clock, to a sample of {digits(period_ns / 1e6, 3)} ms; {words}"
     return knots, {"clock": clock, "bound_ns": bound_ns, "correlation": None}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ssdrig.base import columns, files, utc
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.base.terminal import printable
-from ssdrig.base.words import parse_seconds
+from ssdrig.base.words import digits, parse_seconds
 from ssdrig.commands import import_run
 from ssdrig.load import foreign
 from ssdrig.meter import otii, recordings, sync, tape
@@ -240,7 +240,7 @@ def _into(args: argparse.Namespace, paths: Sequence[Path]) -> int:
         knots, clock = (
             alignment.knots,
             {
-                "clock": f"time by two marks in it, to {alignment.bound_ns / 1e6:.3g} ms",
+                "clock": f"time by two marks in it, to {digits(alignment.bound_ns / 1e6, 3)} ms",
                 "offset_ns": alignment.offset_ns,
                 "drift_ppm": alignment.drift_ppm,
                 "drift_error_ppm": alignment.drift_error_ppm,
@@ -251,7 +251,7 @@ def _into(args: argparse.Namespace, paths: Sequence[Path]) -> int:
     else:
         recording = _dated(recording, _begins_ns(args))
         knots, bound_ns = _by_utc(events, recording, round(parse_seconds(args.clock_error) * 1e9))
-        clock = {"clock": f"time by its own UTC, claimed to {bound_ns / 1e6:.3g} ms", "bound_ns": bound_ns}
+        clock = {"clock": f"time by its own UTC, claimed to {digits(bound_ns / 1e6, 3)} ms", "bound_ns": bound_ns}
         clock |= {"correlation": None}
     recording = _within(recording, knots, events, header)
     data, facts = _power(args, recording, knots, clock)
@@ -272,7 +272,7 @@ def _say(run: Path, recording: Recording, facts: dict) -> None:
         print(f"  offset       {facts['offset_ns'] / 1e9:+.6f} s (this machine's time less the recording's)")
         print(f"  drift        {facts['drift_ppm']:+.2f} ± {facts['drift_error_ppm']:.2f} ppm")
     where = "between the marks" if facts["correlation"] is not None else "as stated"
-    print(f"  time error   at most {facts['bound_ns'] / 1e6:.3g} ms {where}")
+    print(f"  time error   at most {digits(facts['bound_ns'] / 1e6, 3)} ms {where}")
     print(f"  accuracy     {facts['accuracy_words']}")
     for note in facts["notes"]:
         print(printable(f"  {note}"))
@@ -322,7 +322,7 @@ def _by_utc(events: Sequence[dict], recording: Recording, error_ns: int) -> tupl
         raise UsageError("a run that knows its UTC", "one without an anchor", "run it again, with --sync")
     distance, moved_ns = known
     if moved_ns > utc.MOST_STEP_NS:
-        seen = f"one whose clock was set by {moved_ns / 1e9:.3g} s meanwhile"
+        seen = f"one whose clock was set by {digits(moved_ns / 1e9, 3)} s meanwhile"
         raise UsageError("a machine whose UTC ran on during the run", seen, "run it again with --sync, import with it")
     bound_ns = error_ns + moved_ns
     own = [int(rail.t_ns[at]) for rail in recording.rails for at in (0, -1)]

@@ -12,7 +12,7 @@ from ssdrig.base import columns, temporary
 from ssdrig.base.arguments import add_dry_run
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
-from ssdrig.base.words import clock, do_you_mean, parse_bytes, parse_seconds, size
+from ssdrig.base.words import clock, digits, do_you_mean, parse_bytes, parse_seconds, size
 from ssdrig.commands import trace_play
 from ssdrig.drive import inventory
 from ssdrig.load import trace_convert, trace_formats, trace_generate, trace_player, trace_shown, trace_tables, traceform
@@ -306,15 +306,15 @@ def _say_played(result: dict) -> None:
         part = figures[name]
         if part["ios"]:
             cells = [f"{key} {part[f'{key}_us']:.0f}" for key in ("mean", "p99", "p999", "max") if part[f"{key}_us"]]
-            slow = f"{part['over_10ms_percent']:.3g} % over 10 ms, {part['over_100ms_percent']:.3g} % over 100 ms"
-            print(f"  {name:8}service time, us: {', '.join(cells)}; {slow}")
+            over = [f"{digits(part[f'over_{ms}ms_percent'], 3)} % over {ms} ms" for ms in (10, 100)]
+            print(f"  {name:8}service time, us: {', '.join(cells)}; {', '.join(over)}")
     moved = result["times"]["play_s"] != result["times"]["trace_s"]
     for line in _original(result):
         print(f"  original: {line}{' (at the times of the trace)' if moved else ''}")
     if depth := figures["depth"]:
         of = figures["trace_depth"]
-        original = f"mean {of['mean']:.3g}, most {of['max']}" if of else figures["not_known"]["trace_depth"]
-        print(f"  queue depth: mean {depth['mean']:.3g}, most {depth['max']}; of the trace: {original}")
+        original = f"mean {digits(of['mean'], 3)}, most {of['max']}" if of else figures["not_known"]["trace_depth"]
+        print(f"  queue depth: mean {digits(depth['mean'], 3)}, most {depth['max']}; of the trace: {original}")
     if moved:
         print(f"  {_scaling(result['times'])}")
     if kernel := result["kernel_mean_us"]:
@@ -323,7 +323,7 @@ def _say_played(result: dict) -> None:
         by = "as a write and a FLUSH: the drive has no FUA" if result["fua"]["by_flush"] else "as such"
         print(f"  {writes} writes with FUA, {by}")
     if lag:
-        print(f"  lag: P99 {lag['p99_us']:.0f} us, {lag['late_percent']:.3g} % later than 1 ms")
+        print(f"  lag: P99 {lag['p99_us']:.0f} us, {digits(lag['late_percent'], 3)} % later than 1 ms")
         if not lag["as_recorded"]:
             print("  NOT PLAYED AT THE TRACE'S TIMES: more than 1 % of its I/Os were later than 1 ms")
 
@@ -334,7 +334,9 @@ def _scaling(times: dict) -> str:
     if times["play_s"] is None:
         return f"NOT AT THE TRACE'S TIMES ({clock(times['trace_s'])}): no pauses, {idle} none is left to the drive"
     rate = (
-        f"{times['trace_s'] / times['play_s']:.3g} times its I/Os per second" if times["play_s"] else "all at one time"
+        f"{digits(times['trace_s'] / times['play_s'], 3)} times its I/Os per second"
+        if times["play_s"]
+        else "all at one time"
     )
     left = f"{idle} the drive has {clock(times['play_idle_s'])} for background work"
     return f"NOT AT THE TRACE'S TIMES: {clock(times['play_s'])} in place of {clock(times['trace_s'])}, {rate}; {left}"

@@ -17,7 +17,7 @@ import time
 from ssdrig.base.arguments import add_dry_run, seconds
 from ssdrig.base.errors import DriveError, UsageError
 from ssdrig.base.progress import Progress
-from ssdrig.base.words import clock, exact_size, parse_bytes, size
+from ssdrig.base.words import clock, digits, exact_size, parse_bytes, size
 from ssdrig.drive.smart.units import save_units
 
 UNITS = (
@@ -106,7 +106,8 @@ def _judge(counts: int, written: int, wa_most: float) -> dict:
             [],
             None,
             None,
-            f"moved by {counts}, {bytes_each:.4g} bytes a count: not a known unit of drives, or not what is written",
+            f"moved by {counts}, {digits(bytes_each, 4)} bytes a count: not a known unit of drives, or not what is"
+            " written",
         )
     if len(fits) == 1:
         return result(fits, fits[0], None, f"moved by {counts}: {exact_size(fits[0])} a count")

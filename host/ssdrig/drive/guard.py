@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from ssdrig.base import files, latch
 from ssdrig.base.errors import ChangedDrive, DriveError, ExchangedDrive, UnsafeTarget, reason
 from ssdrig.base.terminal import printable
-from ssdrig.base.words import serial_key, size
+from ssdrig.base.words import digits, serial_key, size
 from ssdrig.drive import block, claims, identity, inventory, layers, sysfs
 from ssdrig.drive.door import Door, controller, sequence
 from ssdrig.drive.door import alive as _alive
@@ -383,7 +383,7 @@ def announce_refusals(
 def announcement(drive: Drive, what: str, bytes_to_write: float, rated_bytes: float | None = None) -> str:
     """The announcement before the drive is written: which drive, what happens to it, and the share of its rating."""
     if rated_bytes:
-        share = f"{100 * bytes_to_write / rated_bytes:.2g} % of its rated {size(rated_bytes)}"
+        share = f"{digits(100 * bytes_to_write / rated_bytes, 2)} % of its rated {size(rated_bytes)}"
     else:
         share = "its rated endurance is not known"
     return (

@@ -11,6 +11,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
+from ssdrig.base.words import digits
 from ssdrig.drive import openers
 
 OUTPUT_LIMIT_BYTES = 16 << 20  # a full `smartctl -x --json` is some 100 kB
@@ -139,7 +140,7 @@ def _read(process, death: int, deadline_ns: int, timeout_s: float, limit_bytes: 
             if size > limit_bytes:
                 why = f"killed: it printed more than {limit_bytes} bytes"
             elif left_s <= 0 and not ended:
-                why = f"killed: it had not ended after {timeout_s:.3g} s"
+                why = f"killed: it had not ended after {digits(timeout_s, 3)} s"
         for fd in parts:
             while ended and size <= limit_bytes and take(fd) > 0:
                 pass

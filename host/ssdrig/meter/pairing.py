@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ssdrig.base.deferred import Deferred
-from ssdrig.base.words import size
+from ssdrig.base.words import digits, size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -125,7 +125,7 @@ def look(asked: Sequence[bool], done_bytes: Sequence[int], slot_s: float, rail: 
         why = f"bursts of {size(rate_Bps)}/s are too thin to show: the drive is slow, or this host busy"
         return Look(*figures, decides=False, why=why, p_asked=p_asked)
     if least_W <= EXPANDED * rail.digit_W:
-        why = f"bursts of {size(rate_Bps)}/s may draw less than the rig resolves, {1e3 * rail.digit_W:.2g} mW"
+        why = f"bursts of {size(rate_Bps)}/s may draw less than the rig resolves, {digits(1e3 * rail.digit_W, 2)} mW"
         return Look(*figures, decides=False, why=why, p_asked=p_asked)
     return Look(*figures, noisy=max(scatter_W, bound_W) > least_W, p_asked=p_asked)
 
@@ -198,7 +198,7 @@ def verdict(looks: Sequence[Sequence[Look]], busy: bool = False) -> tuple[str, s
     if busy and all(test.noisy for test in last):
         return UNKNOWN, "background work of the drive may hide the bursts"
     best = max(last, key=lambda item: item.correlation or -1.0)
-    chance = f"correlation {best.correlation:.2f}, p {best.p:.2g}, step {1e3 * (best.step_W or 0):.3g} mW"
+    chance = f"correlation {best.correlation:.2f}, p {digits(best.p, 2)}, step {digits(1e3 * (best.step_W or 0), 3)} mW"
     return (NOT_PAIRED, f"bursts of {size(best.rate_Bps)}/s on the drive do not show on the rig's rails ({chance})")
 
 

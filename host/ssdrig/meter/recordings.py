@@ -23,6 +23,7 @@ from ssdrig.base import columns, table_file
 from ssdrig.base.columns import AMPERES, NS, VOLTS, WATTS, Column
 from ssdrig.base.errors import ToolMissing, UsageError, reason
 from ssdrig.base.table_file import Layout
+from ssdrig.base.words import digits
 
 ROLES = ("t", *(f"{quantity}{n}" for n in ("", *range(1, 10)) for quantity in "VAW"))
 MOST_RATE = 10_000  # samples/s
@@ -96,7 +97,7 @@ def checked(recording: Recording, path: Path) -> Recording:
             raise UsageError(f"times that rise in {path}", seen, "take a part of the recording in which they do")
         for values, most, unit in ((rail.V, MOST_V, "V"), (rail.W, MOST_W, "W")):
             if float(np.abs(values).max()) > most:
-                seen = f"{float(values[np.abs(values).argmax()]):.3g} {unit} on {rail.name}"
+                seen = f"{digits(float(values[np.abs(values).argmax()]), 3)} {unit} on {rail.name}"
                 raise UsageError(f"at most {most:g} {unit} in {path}", seen, DO)
     if not recording.rails:
         raise UsageError(f"volts and amperes, or watts, in {path}", "none", DO)
@@ -327,7 +328,7 @@ def _ppk2a(path: Path, voltage: float | None) -> Recording:
     basis = "as the PPK2 was set to supply" if voltage is None else "as given by --voltage"
     notes = [f"voltage of power: {volts:g} V {basis}, not measured"]
     if error_s := capture.timing.get("anchor_uncertainty_s"):
-        notes.append(f"its UTC is off by up to {float(error_s):.3g} s, as ppk2lab states: --clock-error")
+        notes.append(f"its UTC is off by up to {digits(float(error_s), 3)} s, as ppk2lab states: --clock-error")
     missing = sum(gap.missing or 0 for gap in capture.gaps)
     notes += [f"power: {missing} samples are missing in {len(capture.gaps)} gaps"] if capture.gaps else []
     notes += [f"power: {int((~there).sum())} samples without a number are left out"] if not there.all() else []

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ssdrig.base.errors import UsageError
+from ssdrig.base.words import digits
 from ssdrig.meter import pairing
 from ssdrig.meter.clock import DRIFT_PPM as STEADY_PPM
 from ssdrig.meter.recordings import Recording
@@ -115,7 +116,7 @@ def find(recording: Recording, wanted: Sequence[Mark]) -> Match:
     period_ns = max(int(np.median(np.diff(rail.t_ns))) for rail in recording.rails)
     slot = first.slot_ns
     if period_ns > slot // 2:
-        seen = f"one in {period_ns / 1e6:.3g} ms"
+        seen = f"one in {digits(period_ns / 1e6, 3)} ms"
         raise UsageError(f"2 samples in a burst of {slot / 1e6:g} ms", seen, "record it faster")
     at, correlation = _coarse(grid, watts, first, last)
     offset_of = _offset if period_ns <= SLOW_NS else _offset_slow
@@ -144,7 +145,7 @@ def _on_grid(recording: Recording) -> tuple[np.ndarray, np.ndarray]:
     end = min(int(rail.t_ns[-1]) for rail in recording.rails)
     edges = np.arange(begin, end, GRID_NS, dtype=np.int64)
     if len(edges) < 2:
-        raise UsageError("a recording that is longer than a mark", f"{(end - begin) / 1e9:.3g} s", DO)
+        raise UsageError("a recording that is longer than a mark", f"{digits((end - begin) / 1e9, 3)} s", DO)
     return edges, np.sum([np.diff(_joules(rail, edges)) for rail in recording.rails], axis=0) / (GRID_NS * 1e-9)
 
 
@@ -181,7 +182,7 @@ def _coarse(grid: np.ndarray, watts: np.ndarray, first: Mark, last: Mark) -> tup
     at = [int(grid[best[1]]), int(grid[best[2]])]
     chance = _chance(grid, watts, (first, last), at) * len(of_first)
     if chance > pairing.ALPHA:
-        seen = f"a pattern that chance makes with p {chance:.2g} (at most {pairing.ALPHA:g})"
+        seen = f"a pattern that chance makes with p {digits(chance, 2)} (at most {pairing.ALPHA:g})"
         raise UsageError("both marks of the run in the recording", seen, DO)
     return at, float(best[3])
 

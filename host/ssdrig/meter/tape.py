@@ -13,6 +13,7 @@ import numpy as np
 from ssdrig.base import columns
 from ssdrig.base.columns import AMPERES, VOLTS, WATTS
 from ssdrig.base.errors import UsageError
+from ssdrig.base.words import digits
 from ssdrig.meter import messages, wire
 from ssdrig.meter.recordings import Recording
 from ssdrig.runs import rigbin
@@ -86,7 +87,7 @@ def rig_bin(recording: Recording, knots: Sequence[Knot], stated: Sequence[dict] 
         period_ns = max(1, round(float(np.median(np.diff(rail.t_ns)))))
         if period_ns > messages.MOST_CONVERSION_NS:
             least = f"at least one sample in {messages.MOST_CONVERSION_NS / 1e9:g} s of {rail.name}"
-            raise UsageError(least, f"one in {period_ns / 1e9:.3g} s", "record it faster")
+            raise UsageError(least, f"one in {digits(period_ns / 1e9, 3)} s", "record it faster")
         fact, rows = _frames(number, rail, period_ns, tick_us(rail.t_ns), host_ns(rail.t_ns))
         facts.append({**fact, "accuracy": _limits(stated, rail)})
         frames += rows

@@ -39,6 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig.base.words import digits
 from ssdrig.meter import calibration, chips, clock, messages, ranges
 
 TEMPERATURE_C = 10.0  # how far from the calibration's temperature (without one: 25 C) the rig is taken to be, at most
@@ -140,8 +141,8 @@ def untimed(time_J: float, joules: float, error_ns: float) -> str | None:
         return None
     off = f"{percent:.0f}" if percent < 1000 else "over 1000"
     return (
-        f"{UNTIMED}its edges are known to {error_ns / 1e6:.3g} ms, which moves its energy by up to {off} % (at most"
-        f" {MOST_TIME_PERCENT:g} % may be)"
+        f"{UNTIMED}its edges are known to {digits(error_ns / 1e6, 3)} ms, which moves its energy by up to {off} %"
+        f" (at most {MOST_TIME_PERCENT:g} % may be)"
     )
 
 

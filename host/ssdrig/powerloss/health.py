@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ssdrig.base.words import digits
 from ssdrig.plan.kinds.cuts import READY_S
 from ssdrig.powerloss import boot
 from ssdrig.powerloss.findings import BY_NAME, UNSURE
@@ -124,16 +125,18 @@ def judge(
         out.append(Symptom("READ_ONLY", "it refuses writes"))
     elif after.critical_warning is not None and after.critical_warning >> READ_ONLY_BIT & 1:
         out.append(Symptom("READ_ONLY", "critical warning bit 3 is set"))
-    own_s, words = after.ready_s - stalled_s, f"ready after {after.ready_s:.3g} s"
+    own_s, words = after.ready_s - stalled_s, f"ready after {digits(after.ready_s, 3)} s"
     if stalled_s >= LEAST_STALL_S:
-        words = f"ready after {own_s:.3g} to {after.ready_s:.3g} s (this host may have taken the difference)"
+        words = (
+            f"ready after {digits(own_s, 3)} to {digits(after.ready_s, 3)} s (this host may have taken the difference)"
+        )
     if limit_s is not None and own_s > limit_s:
-        out.append(Symptom("READY_TOO_LATE", f"{words}; the plan allows {limit_s:.3g} s"))
+        out.append(Symptom("READY_TOO_LATE", f"{words}; the plan allows {digits(limit_s, 3)} s"))
         return out + _counters(before, after, unsafe, cycles)
     if limit_s is not None and after.ready_s > limit_s:
-        out.append(Symptom(UNSURE, f"{words}; the plan allows {limit_s:.3g} s"))
+        out.append(Symptom(UNSURE, f"{words}; the plan allows {digits(limit_s, 3)} s"))
     if usual_s is not None and own_s > SLOW * usual_s:
-        out.append(Symptom("SLOW_READY", f"{words}; usually {usual_s:.3g} s"))
+        out.append(Symptom("SLOW_READY", f"{words}; usually {digits(usual_s, 3)} s"))
     return out + _counters(before, after, unsafe, cycles)
 
 

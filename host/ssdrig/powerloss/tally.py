@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ssdrig.base.errors import CannotTell, ControlFailed, PromiseBroken, SsdrigError, Suspicion
-from ssdrig.base.words import counted
+from ssdrig.base.words import counted, digits
 from ssdrig.plan.kinds import cut_aims, cut_schedule
 from ssdrig.plan.rules import chance
 from ssdrig.powerloss import health
@@ -65,7 +65,7 @@ def time_of(record: Mapping) -> tuple[int, float, float] | None:
 
 def _slow(record: Mapping) -> dict:
     findings = {**(record.get("findings") or {}), "SLOW_READY": 1}
-    words = f"ready after {record['ready_s']:.3g} s, as later cuts show"
+    words = f"ready after {digits(record['ready_s'], 3)} s, as later cuts show"
     more = {"findings": findings, "words": [*(record.get("words") or []), words]}
     return {**record, **more, "suspicion": not record.get("failed")}
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.base.uncertain import Uncertain, difference
+from ssdrig.base.words import digits
 from ssdrig.meter import rails, reduced
 from ssdrig.plan.rules import windows
 from ssdrig.reading.rundata import SECOND_NS, RunData
@@ -122,7 +123,7 @@ class Watch:
             if pieces
         ]
         if self._peak[0] > -np.inf and not self._whole:
-            pieces.insert(1, (f"highest sample, {self._peak[0]:.3g} W", *self._peak[1:]))
+            pieces.insert(1, (f"highest sample, {digits(self._peak[0], 3)} W", *self._peak[1:]))
         for words, t_ns, P in pieces:
             if len(t_ns) > 1:
                 middle, half = len(t_ns) // 2, MOST_SAMPLES // 2

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ssdrig.base.words import digits
 from ssdrig.reading.row import WHOLE, Row
 
 RATES = ("iops_mean", "bw_mean_MBps", "lat_mean_us", "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
@@ -72,7 +73,7 @@ def of_rows(rows: "Sequence[Row]") -> list[Gaps]:
             percent, why = max(more.values()), None
             if percent > MOST_PERCENT:
                 lasted_s = min(s for label in beyond for _, s in of_label[label])
-                percent, why = None, f"loads of {lasted_s:.2g} s are too short against their gaps for a bound"
+                percent, why = None, f"loads of {digits(lasted_s, 2)} s are too short against their gaps for a bound"
             out.append(Gaps(path, len(more), len(beyond), min(gaps_s), max(gaps_s), percent, why))
     return out
 
@@ -81,7 +82,7 @@ def words(rows: "Sequence[Row]") -> list[str]:
     """All steps where gaps matter in one sentence; none where they do not."""
     parts = []
     for gap in of_rows(rows):
-        long = " to ".join(dict.fromkeys(f"{seconds:.2g}" for seconds in (gap.least_s, gap.most_s)))
+        long = " to ".join(dict.fromkeys(f"{digits(seconds, 2)}" for seconds in (gap.least_s, gap.most_s)))
         bound = "not known" if gap.more_percent is None else f"{gap.more_percent:.0f} %"
         also = f"; {gap.why}" if gap.why else ""
         parts.append(f"{gap.of} {bound} (gaps of {long} s{also})")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.base.errors import RigError
+from ssdrig.base.words import digits
 from ssdrig.meter import chips, fast, messages, rails, reduced
 from ssdrig.meter.pairing import unpaired
 from ssdrig.meter.reduced import Asked, Reduced
@@ -222,7 +223,7 @@ def _note_power(data: RunData, powers: list[Reduced]) -> None:
             data.log.append((float(data.axis_s(begin_ns)), text))
         if power.energy_filled_J:
             data.notes.append(
-                f"power: {power.energy_filled_J:.4g} J of the run{which} lie in gaps and were filled in by"
+                f"power: {digits(power.energy_filled_J, 4)} J of the run{which} lie in gaps and were filled in by"
                 " interpolation"
             )
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ssdrig.base.uncertain import NO_DIFFERENCE, Uncertain, difference, mean_error, ratio
+from ssdrig.base.words import digits
 from ssdrig.meter import uncertainty
 from ssdrig.reading.row import WHOLE, Row
 
@@ -67,7 +68,7 @@ def per_GB(rows: "Sequence[Row]", unit_bytes: int | None) -> None:
         error = None if unit_bytes is None else float(unit_bytes)
         cost = ratio(work, Uncertain(float(nand), error)).scaled(1e9)
         if cost.known and (cost.value or 0) <= (cost.error or 0):
-            why = f"{work.value:.3g} J more than a rest without NAND writes: no more than both are uncertain by"
+            why = f"{digits(work.value, 3)} J more than a rest without NAND writes: no more than both are uncertain by"
             cost = Uncertain(None, None, NO_DIFFERENCE, why)
         row.result |= {"J_per_GB": cost.value, "J_per_GB_error": cost.error, "J_per_GB_why": cost.why or None}
 

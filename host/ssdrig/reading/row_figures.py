@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig.base.errors import LoadError
+from ssdrig.base.words import digits
 from ssdrig.load import application_log, fioclock, fiojob, fiotext, foreign, playedlog, recorded
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Reduced
@@ -245,7 +246,7 @@ def _played(row: "Row", folder: Path, k: int) -> None:
         row.notes.append(f"{SCALED}{event['of_ios']} I/Os, fewer than {event['trace']} has")
     if event["lag"] and not event["lag"]["as_recorded"]:
         late = event["lag"]["late_percent"]
-        row.notes.append(f"{LAG}NOT PLAYED AT THE TRACE'S TIMES: {late:.3g} % of its I/Os were later than 1 ms")
+        row.notes.append(f"{LAG}NOT PLAYED AT THE TRACE'S TIMES: {digits(late, 3)} % of its I/Os were later than 1 ms")
 
 
 def _recorded(row: "Row", folder: Path) -> None:

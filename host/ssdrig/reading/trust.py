@@ -16,6 +16,7 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ssdrig.base.words import digits
 from ssdrig.meter import calibration, pairing
 from ssdrig.plan.rules import limits
 from ssdrig.plan.rules import steady as rule
@@ -217,7 +218,7 @@ def _samples(samples: int, lost: int, clipped: int) -> Item:
     if clipped:
         why = f"{clipped} of {samples} samples are at the sensor's limit"
     elif percent > LOST_PERCENT:
-        why = f"{lost} of {samples + lost} samples are lost ({percent:.2g} %, limit {LOST_PERCENT:g} %)"
+        why = f"{lost} of {samples + lost} samples are lost ({digits(percent, 2)} %, limit {LOST_PERCENT:g} %)"
     else:
         return Item("samples", OK, percent, LOST_PERCENT)
     return Item("samples", BAD, percent, LOST_PERCENT, why)
@@ -255,7 +256,7 @@ def _gaps(figures: Mapping, lasts_s: float, k: int) -> Item:
     if filled_s <= limit_s:
         return Item("gaps", OK, filled_s, limit_s)
     joules = figures.get("filled_J")
-    energy = f", {joules:.3g} J interpolated" if joules else ""
+    energy = f", {digits(joules, 3)} J interpolated" if joules else ""
     why = f"{seconds(filled_s)} without samples{energy} (limit {seconds(limit_s)})"
     return Item("gaps", BAD, filled_s, limit_s, why)
 
@@ -264,7 +265,7 @@ def seconds(value_s: float) -> str:
     """ "5.18 s", "97 µs"."""
     for factor, unit in ((1, "s"), (1e3, "ms")):
         if abs(value_s) * factor >= 0.995:
-            return f"{value_s * factor:.3g} {unit}"
+            return f"{digits(value_s * factor, 3)} {unit}"
     return f"{value_s * 1e6:.0f} µs"
 
 
@@ -285,7 +286,9 @@ def _closure(data: "RunData", why_without: str | None) -> Item:
     limit = max(CLOSURE_PERCENT, open_)
     if abs(off) <= limit:
         return Item("closure", OK, off, limit)
-    return Item("closure", BAD, off, limit, f"{off:+.3f} % against the sensor's own energy (limit {limit:.3g} %)")
+    return Item(
+        "closure", BAD, off, limit, f"{off:+.3f} % against the sensor's own energy (limit {digits(limit, 3)} %)"
+    )
 
 
 def paired(header: Mapping, events: Sequence[Mapping]) -> Item:
@@ -440,7 +443,7 @@ def _value_in_words(item: Mapping) -> str:
         return ""
     if unit == "%" and abs(number) < LEAST_PERCENT:
         return f"< {LEAST_PERCENT} %"
-    return seconds(number) if unit == "s" else f"{number:.3g} {unit}"
+    return seconds(number) if unit == "s" else f"{digits(number, 3)} {unit}"
 
 
 def _limit_in_words(item: Mapping) -> str:
@@ -448,4 +451,4 @@ def _limit_in_words(item: Mapping) -> str:
     number, unit = item["limit"], UNITS[item["id"]]
     if number is None:
         return ""
-    return f"limit {seconds(number) if unit == 's' else f'{number:.3g} {unit}'}"
+    return f"limit {seconds(number) if unit == 's' else f'{digits(number, 3)} {unit}'}"

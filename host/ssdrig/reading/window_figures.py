@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ssdrig.base.words import digits
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.meter import uncertainty
 from ssdrig.plan.rules.windows import Window
@@ -408,7 +409,7 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
     if done and data.idle_mean_W is not None:
         above = errors.above_idle_W(data, out)
         if above.known and (above.value or 0.0) <= (above.error or 0.0):
-            words = f"the mean power is {above.value:.3g} W above idle, no more than both are uncertain by"
+            words = f"the mean power is {digits(above.value, 3)} W above idle, no more than both are uncertain by"
             notes.append(f"energy_uJ_per_io_above_idle: {words}")
         else:
             more_W = out["power_mean_W"] - data.idle_mean_W

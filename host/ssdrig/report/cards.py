@@ -6,6 +6,7 @@ from html import escape
 from typing import NamedTuple
 
 from ssdrig.base.uncertain import Uncertain, among, differ
+from ssdrig.base.words import digits
 from ssdrig.reading import trust
 from ssdrig.report import words
 from ssdrig.report.views import View
@@ -175,7 +176,7 @@ def card(
         else f'<button type="button" class="sort" data-key="{key}">{title}{units}</button>'
     )
     wider = among(sum(bar.value is not None and not bar.apart for bar in bars))
-    out = [f'<div class="card" data-key="{key}" data-among="{wider:.4g}"><div class="cap"><h3>{head}</h3>']
+    out = [f'<div class="card" data-key="{key}" data-among="{digits(wider, 4)}"><div class="cap"><h3>{head}</h3>']
     out.append(f'<p class="soft">{DIRECTIONS[better]}</p></div>')
     own, leads = ranks(bars, better), best(bars, better)
     for bar in bars:
@@ -184,7 +185,7 @@ def card(
             ""
             if bar.value is None
             else f' data-value="{bar.value!r}" data-better="{better}"'
-            + ("" if bar.doubt is None else f' data-doubt="{bar.doubt:.4g}"')
+            + ("" if bar.doubt is None else f' data-doubt="{digits(bar.doubt, 4)}"')
         )
         data += f' data-red="{escape(bar.red)}"' if bar.red else ""
         kind = "row" + " top" * bar.top + " apart" * bool(bar.apart) + " best" * (bar.run in leads)

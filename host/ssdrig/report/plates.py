@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.base.words import as_cell
+from ssdrig.base.words import as_cell, digits
 from ssdrig.load.fiotext import BINS, plat_upper_ns
 from ssdrig.reading import below_second, latency
 from ssdrig.views import trust_strip
@@ -90,7 +90,7 @@ def slower(runs: Sequence, view, index: int, names: Sequence, looks: Sequence[di
         there = np.flatnonzero(counts)
         edge, share = upper_us(data.k)[there], 1 - np.cumsum(counts[there]) / total
         points = [(float(edge[0]) / 1.02, 1.0), *zip(edge.tolist(), share.tolist(), strict=True)]
-        rows += [f"{_quoted(names[i][2])},{t:.5g},{s:.4g}" for t, s in points]
+        rows += [f"{_quoted(names[i][2])},{digits(t, 5)},{digits(s, 4)}" for t, s in points]
         curves.append((i, _fewer(points)))
     if not curves:
         return None
@@ -178,7 +178,7 @@ def histogram(runs: Sequence, name: str, view, index: int, names: Sequence, look
         share = 100 * padded / of.sum()
         watts = (low + width * np.arange(len(share))) / 1000
         curves.append((i, watts, share))
-        rows += [f"{_quoted(names[i][2])},{w:.3f},{s / 100:.4g}" for w, s in zip(watts, share, strict=True) if s]
+        rows += [f"{_quoted(names[i][2])},{w:.3f},{digits(s / 100, 4)}" for w, s in zip(watts, share, strict=True) if s]
     high = max(float(share.max()) for *_, share in curves)
     last = max(float(watts[-1]) for _, watts, _ in curves) + width / 1000
     plot = Plot("Power histogram", WIDTH, HEIGHT, (low / 1000, last), (0.0, 1.08 * high))
@@ -282,7 +282,7 @@ def frontier(of: Frontier, view, index: int, names: Sequence, looks, review: int
         words = f"{name}: {number(f[x_key], 0)} {x_words}, {number(value, 2)} {y_words}"
         plot.mark(f[x_key], value, shown[i], words, 5, kind)
         _beside(plot, plot.x(f[x_key]), plot.y(value), name, kind, taken)
-        rows.append(f"{_quoted(names[i][2])},{f[x_key]:.6g},{value:.6g},{errors[i]:.3g}")
+        rows.append(f"{_quoted(names[i][2])},{f[x_key]:.6g},{value:.6g},{digits(errors[i], 3)}")
     title = f"{of.title}: {view.label}"
     return Plate(of.name, index, title, of.about, plot.text(False), "\n".join(rows) + "\n")
 

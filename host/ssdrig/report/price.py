@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from ssdrig.base.errors import UsageError
 from ssdrig.base.uncertain import UNKNOWN, Uncertain, ratio
+from ssdrig.base.words import digits
 
 SIGNS = {"$": "USD", "€": "EUR", "£": "GBP"}
 MOST = 1e9
@@ -23,7 +24,7 @@ class Price(NamedTuple):
     currency: str
 
     def __str__(self) -> str:
-        error = f" ± {self.amount.error:.4g}" if self.amount.error else ""
+        error = f" ± {digits(self.amount.error, 4)}" if self.amount.error else ""
         return f"{self.amount.value or 0.0:.10g}{error} {self.currency}"
 
 

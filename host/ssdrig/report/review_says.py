@@ -7,6 +7,7 @@ from typing import Any
 
 from ssdrig.base import words
 from ssdrig.base.uncertain import Uncertain
+from ssdrig.base.words import digits
 from ssdrig.plan.rules import steady
 from ssdrig.reading import filling, gaps, smart, table, trust
 from ssdrig.reading.row import Row, Table, Verdict
@@ -138,7 +139,7 @@ def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: s
     first, last = known[0], known[-1]
     host_bytes = last["host_written_bytes"] - first["host_written_bytes"]
     amplification = smart.amplification(first, last)
-    share = f", {100 * host_bytes / rated_bytes:.3g} % of {rated_words}" if rated_bytes else ""
+    share = f", {digits(100 * host_bytes / rated_bytes, 3)} % of {rated_words}" if rated_bytes else ""
     out = [f"the review wrote {words.size(host_bytes)} to the drive{share}; write amplification {amplification}"]
     if rated_bytes:
         left = rated_bytes - last["host_written_bytes"]

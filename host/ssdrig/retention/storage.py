@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ssdrig.base.errors import UsageError
-from ssdrig.base.words import period
+from ssdrig.base.words import digits, period
 from ssdrig.drive.wear.retention import ACTIVATION_ENERGY_EV, effective_temperature, equivalent_hours
 
 LOW_EV = 0.6  # of early loss in 3D charge-trap NAND
@@ -147,7 +147,7 @@ def words(log: Log, at: dict[str, dict[str, float]], off_hours: float | None) ->
         f" {effective_temperature(list(log.profile)):.1f} °C would have cost as much ({ACTIVATION_ENERGY_EV:g} eV)."
     ]
     for celsius, by in at.items():
-        parts = ", ".join(f"{by[key]:.4g} h with {key} eV" for key in reversed(by))
+        parts = ", ".join(f"{digits(by[key], 4)} h with {key} eV" for key in reversed(by))
         out.append(f"Charge loss as of {parts} at {celsius} °C.")
     if off_hours and log.hours < LEAST_COVER * off_hours:
         share = 100 * log.hours / off_hours

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig.base.words import digits
 from ssdrig.meter import chips, fast, nominal
 from ssdrig.meter.pico.certificate import Check, stated
 
@@ -263,7 +264,7 @@ def of_load(rail: dict, ohm: float, bare: dict, loaded: dict) -> list[Check]:
         return out
     times = loaded["V_mean"] / ohm / amperes
     milliohm = rail["shunt_uOhm"] / 1000 / times
-    do = f"the shunt is about {milliohm:.3g} mOhm: which build is it? rig setup --build; or another resistor"
+    do = f"the shunt is about {digits(milliohm, 3)} mOhm: which build is it? rig setup --build; or another resistor"
     out.append(figure("resistor's current, times what the rig reads", n, times, "", 1 - LOAD_PART, 1 + LOAD_PART, do))
     path = 1e3 * (bare["V_mean"] - loaded["V_mean"]) / amperes - loaded["lead_mOhm"]
     do = "supply, fuse, switch, and the ground wire: all of the current returns through it"

@@ -9,6 +9,7 @@ import numpy as np
 
 from ssdrig.base import latch
 from ssdrig.base.errors import RigError
+from ssdrig.base.words import digits
 from ssdrig.meter import calibration, chips, fast, nominal, ranges, wire
 from ssdrig.meter.pico.session import Reading, Session
 from ssdrig.meter.uncertainty import Mean, expanded_W, noise_A, part
@@ -197,7 +198,8 @@ def of_load(rail: dict, row: dict, load_ohm: float) -> str | None:
     milliohm = rail["shunt_uOhm"] / 1000 / times
     return (
         f"rail {rail['rail']}: {row['I_mean']:.3f} A through {load_ohm:g} Ohm at {row['V_mean']:.3f} V: the shunt is"
-        f" about {milliohm:.3g} mOhm, not {rail['shunt_uOhm'] / 1000:g}; which build is it? ./ssdrig rig setup --build"
+        f" about {digits(milliohm, 3)} mOhm, not {rail['shunt_uOhm'] / 1000:g}; which build is it?"
+        " ./ssdrig rig setup --build"
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from ssdrig.base import words
 from ssdrig.base.progress import Progress, columns
 from ssdrig.base.terminal import printable, wrapped
+from ssdrig.base.words import digits
 from ssdrig.plan import cost, grammar, kinds
 from ssdrig.plan.expand import Act
 from ssdrig.run import pairing, prepare, sync_marks
@@ -37,7 +38,7 @@ def table(
     assumed = " (assumed)" if drive.get("raw_nand_assumed") else ""
     raw = f", {words.size(drive['raw_nand_bytes'])} raw NAND{assumed}" if drive["raw_nand_bytes"] else ""
     dilated = f", time-dilated {k} times" if k != 1 else ""
-    rated = f", rated {rated_bytes / 1e12:.4g} TBW" if rated_bytes else ""
+    rated = f", rated {digits(rated_bytes / 1e12, 4)} TBW" if rated_bytes else ""
     variant = f", variant {plan.variant}" if plan.variant else ""
     scaled = ", SCALED" if plan.scaled else ""
     rows = [("step", "what", "time", "writes")]
@@ -60,7 +61,7 @@ def table(
     share = ""
     if rated_bytes:
         percent = range_of(*(100 * size / rated_bytes for size in whole.written_bytes))
-        share = f"{percent} % of {rated_bytes / 1e12:.4g} TBW"
+        share = f"{percent} % of {digits(rated_bytes / 1e12, 4)} TBW"
     logs = "…".join(dict.fromkeys(map(words.size, whole.log_bytes)))
     jobs = f"{range_of(*whole.jobs)} fio jobs, logs {logs}"
     rows.append(("in all", jobs, times(whole, k), written(whole)))
@@ -130,7 +131,7 @@ def _what(acts: Sequence[Act]) -> str:
         return f"{len(acts)} points{f' x {words_}' if words_ else ''}{of}"
     if act.do == "fill":
         passes = act.amount_bytes / act.range_bytes if act.amount_bytes else 1
-        times = f", {passes:.3g} times" if passes != 1 else ""
+        times = f", {digits(passes, 3)} times" if passes != 1 else ""
         return f"SEQ {words.exact_size(keys['block'])} 1x{keys['qd']}, {words.size(act.range_bytes)}{times}"
     if act.do == "load":
         until = " until steady" if any(entry.rule == "pts" for entry in keys.get("until", ())) else ""
@@ -210,7 +211,7 @@ def written(price: cost.Cost) -> str:
 
 
 def range_of(least: float, most: float) -> str:
-    a, b = f"{least:.3g}", f"{most:.3g}"
+    a, b = f"{digits(least, 3)}", f"{digits(most, 3)}"
     if max(least, most) >= 1000:
         a, b = f"{least:.0f}", f"{most:.0f}"
     return a if a == b else f"{a}…{b}"

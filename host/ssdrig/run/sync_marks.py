@@ -13,6 +13,7 @@ from ssdrig.base import words
 from ssdrig.base.deferred import Deferred
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
+from ssdrig.base.words import digits
 from ssdrig.meter import pairing
 from ssdrig.plan.expand import Act
 from ssdrig.run import bursts
@@ -47,7 +48,7 @@ def dry_run_words(write: bool) -> str:
     """The line of a dry run. `write`: the first mark writes."""
     does = "the first writes, the last reads" if write else "each reads"
     return (
-        f"marks {LASTS_S:.3g} to {MOST_S:.3g} s before the first step and after the last,"
+        f"marks {digits(LASTS_S, 3)} to {digits(MOST_S, 3)} s before the first step and after the last,"
         f" {does} at most {words.size(MOST_BYTES)}:"
         " bursts that `import --sync` finds in a recording"
     )
@@ -66,7 +67,7 @@ def make(
     write_bytes: from the drive's beginning that may be overwritten: bursts are writes then, because an empty drive
     answers reads with hardly any power. 0: they are reads."""
     assert bench.connect is not None
-    show.show(f"mark for a recording, {LASTS_S:.3g} to {MOST_S:.3g} s")
+    show.show(f"mark for a recording, {digits(LASTS_S, 3)} to {digits(MOST_S, 3)} s")
     _rest(check)
     slots = sync.pattern(source or random.SystemRandom())
     reach, write = write_bytes or bench.drive["capacity_bytes"], write_bytes > 0

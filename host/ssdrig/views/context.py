@@ -31,7 +31,7 @@ AXES = {
 WORDS = {
     "burst_iops": "IOPS within bursts",
     "pause_W": "Mean power of the pauses",
-    "floor_W": "Power of the drive once it is quiet",
+    "floor_W": "Power at rest",
     "host_cpu": "CPU of the host that fio takes, 100 % for each core",
     "lat_mean_most": "Highest mean latency of a minute",
     "gap": "Rest since the load before",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from ssdrig.base import words
 from ssdrig.base.uncertain import Uncertain
+from ssdrig.base.words import digits
 from ssdrig.plan import grammar, shows
 from ssdrig.reading.row import WHOLE, Row
 from ssdrig.views.context import figure, plus_minus
@@ -43,7 +44,7 @@ def played(event: Mapping) -> list[str]:
     lines += _times(event.get("times"))
     if (lag := event["lag"]) is None:
         return [*lines, "as fast as it could, at the trace's queue depths"]
-    late = f"lag P99 {figure(lag['p99_us'])} µs, {lag['late_percent']:.3g} % later than 1 ms"
+    late = f"lag P99 {figure(lag['p99_us'])} µs, {digits(lag['late_percent'], 3)} % later than 1 ms"
     return [*lines, late] + ["NOT PLAYED AT THE TRACE'S TIMES"] * (not lag["as_recorded"])
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ssdrig.base.errors import DriveError
+from ssdrig.base.words import digits
 from ssdrig.drive.smart.nvme_pages import PAGE_BYTES
 
 PAGE = 0xC3
@@ -102,7 +103,8 @@ def _why_not(first: Mapping, last: Mapping, elapsed_s: float) -> str | None:
         return f"the thresholds of its latency monitor do not rise: {', '.join(map(str, edges))} ms"
     lasts_s = TIMER_S * last["timer_threshold"]
     if lasts_s and elapsed_s >= lasts_s:
-        return f"its buckets are cleared each {lasts_s / 60:g} min, and the readings are {elapsed_s / 60:.3g} min apart"
+        apart_min = digits(elapsed_s / 60, 3)
+        return f"its buckets are cleared each {lasts_s / 60:g} min, and the readings are {apart_min} min apart"
     cleared = _cleared(first, last)
     if not cleared and last["timer"] < first["timer"] and any(map(any, first["counters"].values())):
         return "the timer of its buckets began again, and the static ones are as before"

@@ -3,7 +3,7 @@
 A figure outside its bounds becomes None, with the reason in `unknown`. If two figures contradict each other, the less
 certain one is dropped, or both."""
 
-from ssdrig.base.words import size
+from ssdrig.base.words import digits, size
 
 # bytes per second that the link carries at most: SATA 6 Gbit/s; SAS 24G, two ports; PCIe 6.0 x4
 RATE = {"ATA": 600e6, "SCSI": 4.8e9, "NVMe": 32e9}
@@ -211,7 +211,7 @@ def _lifetime_wa(out: dict, compresses: bool, unknown: list[str]) -> None:
             # 1 % for counters that are not saved at the same time; TLC alone may be less: the cache held the rest
             low = (WA_LEAST if name.endswith("tlc_bytes") else least) * (host - host_unit) * 0.99
             if nand + nand_unit < low or nand - nand_unit > WA_MOST * (host + host_unit):
-                ratio = f"{nand / host:.3g}" if host else "no"
+                ratio = f"{digits(nand / host, 3)}" if host else "no"
                 why = f"{source} gives {size(nand)} for {size(host)} of the host: a write amplification of {ratio}"
                 drop(out, name, f"{why} over a whole life cannot be; another unit, or another count", unknown)
     pages, all_pages = out["host_program_pages"], out["nand_program_pages"]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ssdrig.base import owner
 from ssdrig.base.errors import RigError, UsageError, reason
 from ssdrig.base.files import write_atomically
+from ssdrig.base.words import digits
 
 SCHEMA = 1
 OF_THE_RIG = ("board", "serial", "revision", "build", "firmware", "protocol", "simulated")
@@ -21,7 +22,7 @@ OF_THE_RIG = ("board", "serial", "revision", "build", "firmware", "protocol", "s
 
 def stated(value: float, bound: float, unit: str) -> str:
     """A value with its bound, if it has one."""
-    return f"{value:.4g}{f' ± {bound:.2g}' if bound else ''} {unit}".rstrip()
+    return f"{digits(value, 4)}{f' ± {digits(bound, 2)}' if bound else ''} {unit}".rstrip()
 
 
 class Check(NamedTuple):
@@ -52,10 +53,10 @@ class Check(NamedTuple):
         if self.low is None and self.high is None:
             return "so"
         if self.low is None:
-            return f"{self.high:.4g} {self.unit} or less".replace("  ", " ")
+            return f"{digits(self.high, 4)} {self.unit} or less".replace("  ", " ")
         if self.high is None:
-            return f"{self.low:.4g} {self.unit} or more".replace("  ", " ")
-        return f"{self.low:.4g} to {self.high:.4g} {self.unit}".rstrip()
+            return f"{digits(self.low, 4)} {self.unit} or more".replace("  ", " ")
+        return f"{digits(self.low, 4)} to {digits(self.high, 4)} {self.unit}".rstrip()
 
 
 def folder() -> Path:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ssdrig.base.deferred import Deferred
+from ssdrig.base.words import digits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,5 +62,7 @@ def verdict(power_W: Sequence[float | None], least_s: float = LEAST_S) -> Quiet:
         after if reached else None,
         float(watts.sum()) if known else None,
         float((watts[:after] - floor).sum()) if known and reached else None,
-        why if reached else f"power left the band of {1000 * band:.1f} mW around {floor:.4g} W in the last {window} s",
+        why
+        if reached
+        else f"power left the band of {1000 * band:.1f} mW around {digits(floor, 4)} W in the last {window} s",
     )

@@ -20,7 +20,7 @@ from ssdrig.base import words
 from ssdrig.base.errors import INTERRUPTED, DriveError, JournalError, RigError, SsdrigError, UsageError, words_of
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
-from ssdrig.base.words import size
+from ssdrig.base.words import digits, size
 from ssdrig.drive import confirm, guard, identity, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.plan import cost, grammar, history
@@ -298,7 +298,7 @@ def _cost(price: cost.Cost, k: int) -> str:
 
 
 def _percent(sizes: tuple[float, float], rated_bytes: float) -> str:
-    return "…".join(dict.fromkeys(f"{100 * size / rated_bytes:.3g}" for size in sizes))
+    return "…".join(dict.fromkeys(f"{digits(100 * size / rated_bytes, 3)}" for size in sizes))
 
 
 KEPT = ("virtual", "capacity", "raw_nand", "purge", "seed")  # options that a resumed review has as it began

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ssdrig.base.uncertain import Uncertain, propagated
-from ssdrig.base.words import size
+from ssdrig.base.words import digits, size
 from ssdrig.reading.row import Row, Table
 
 DAY_S = 86_400.0
@@ -57,11 +57,14 @@ class Average(NamedTuple):
         if self.power_W is None or self.period_s is None:
             return [f"average power: not known, {self.why}"]
         days = self.period_s / DAY_S
-        error = "error not known" if self.power_error_W is None else f"± {1000 * self.power_error_W:.2g} mW"
-        power = f"average power {1000 * self.power_W:.4g} mW ({error})"
+        error = "error not known" if self.power_error_W is None else f"± {digits(1000 * self.power_error_W, 2)} mW"
+        power = f"average power {digits(1000 * self.power_W, 4)} mW ({error})"
         return [
-            f"{power}, {self.energy_Wh_per_day:.4g} Wh a day, over {days:.4g} days",
-            *(f"{100 * term.share:5.1f} %  {term.energy_J:.4g} J  {term.name}: {term.words}" for term in self.terms),
+            f"{power}, {digits(self.energy_Wh_per_day, 4)} Wh a day, over {digits(days, 4)} days",
+            *(
+                f"{100 * term.share:5.1f} %  {digits(term.energy_J, 4)} J  {term.name}: {term.words}"
+                for term in self.terms
+            ),
             *(f"assumed: {words}" for words in self.assumptions),
         ]
 
@@ -82,19 +85,19 @@ def average(
     wake_J = m.wakes * m.wake_J
     floor_J = m.idle_W * m.background_s
     parts = (
-        ("benchmark", m.bench_J, f"{m.bench_s:.4g} s, {size(m.bench_written_bytes)} written"),
+        ("benchmark", m.bench_J, f"{digits(m.bench_s, 4)} s, {size(m.bench_written_bytes)} written"),
         (
             "background work",
             m.background_above_J + floor_J,
-            f"{m.background_s:.4g} s after it until the drive is quiet",
+            f"{digits(m.background_s, 4)} s after it until the drive is quiet",
         ),
-        ("wakes", wake_J, f"{m.wakes:.4g} of {m.wake_J:.4g} J each above idle power"),
-        ("idle", m.idle_W * idle_s, f"{m.idle_W:.4g} W for the other {idle_s:.4g} s"),
+        ("wakes", wake_J, f"{digits(m.wakes, 4)} of {digits(m.wake_J, 4)} J each above idle power"),
+        ("idle", m.idle_W * idle_s, f"{digits(m.idle_W, 4)} W for the other {digits(idle_s, 4)} s"),
     )
     total_J = sum(joules for _, joules, _ in parts)
     terms = tuple(Term(name, joules, joules / total_J if total_J else 0.0, words) for name, joules, words in parts)
     assumptions = (
-        f"{who} writes {size(bytes_per_day)} a day, so the benchmark is the work of {period_s / DAY_S:.4g} days",
+        f"{who} writes {size(bytes_per_day)} a day, so the benchmark is the work of {digits(period_s / DAY_S, 4)} days",
         "the drive stays powered all the time, and idles in the state in which idle power was measured",
         "background work follows once, as after the benchmark",
         "reads and writes are mixed as in the benchmark, at its speed",

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ssdrig.base.uncertain import t95
+from ssdrig.base.words import digits
 from ssdrig.meter import rails, reduced
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.plan.shows import listed
@@ -354,7 +355,7 @@ class Asker(NamedTuple):
         if not powers:
             return none | {"why": rails.NO_POWER}
         if clock_us is not None and clock_us * 1e3 > CLOCK_SHARE * of.lasts_ns:
-            return none | {"why": f"time: the samples' times are known to {clock_us / 1e3:.3g} ms"}
+            return none | {"why": f"time: the samples' times are known to {digits(clock_us / 1e3, 3)} ms"}
         watts = np.array([rails.steps_J(powers, row) for row in edges]) / (of.cell_ns / SECOND_NS)
         n, zero = len(edges), of.zero
         cut = Cut(

@@ -15,7 +15,7 @@ import numpy as np
 
 from ssdrig.base import uncertain
 from ssdrig.base.uncertain import Uncertain
-from ssdrig.base.words import size
+from ssdrig.base.words import digits, size
 from ssdrig.drive.wear import endurance, wa
 from ssdrig.plan import shows
 from ssdrig.plan.rules import steady
@@ -127,7 +127,8 @@ def _rated(out: Life, drive: Mapping, counters: Mapping) -> Life:
     high = tbw(out.waf - out.waf_error)
     of_what = "raw NAND" if raw else "user capacity"
     formulas.append(
-        f"TBW = {of_what} × P/E cycles × WLE / WAF = {size(nand)} × {cycles:g} × {wle:.3g} / {out.waf:.3g}"
+        f"TBW = {of_what} × P/E cycles × WLE / WAF ="
+        f" {size(nand)} × {cycles:g} × {digits(wle, 3)} / {digits(out.waf, 3)}"
         f" = {size(value)} ({SOURCE})"
     )
     out = out._replace(tbw_bytes=value, tbw_low_bytes=low, tbw_high_bytes=high)
@@ -136,7 +137,7 @@ def _rated(out: Life, drive: Mapping, counters: Mapping) -> Life:
         out = out._replace(dwpd=dwpd)
         formulas.append(
             f"DWPD = TBW / (user capacity × 365 × years) = {size(value)} / ({size(capacity)} × 365 × {out.years:g})"
-            f" = {dwpd:.3g}"
+            f" = {digits(dwpd, 3)}"
         )
     else:
         unknown.append("DWPD: the years of the warranty are not known")
@@ -158,15 +159,15 @@ def lines(result: Life) -> list[tuple[str, str]]:
     first, last = result.rounds[0], result.rounds[-1]
     out = [("WAF", f"{wa.figure(result.waf, result.waf_error)}, {state}, rounds {first} to {last}")]
     if result.energy_J_per_GB is not None:
-        out.append(("Energy", f"{result.energy_J_per_GB:.3g} J for each GB of the host"))
+        out.append(("Energy", f"{digits(result.energy_J_per_GB, 3)} J for each GB of the host"))
     if result.tbw_bytes is not None and result.tbw_low_bytes is not None and result.tbw_high_bytes is not None:
         span = f"{size(result.tbw_low_bytes)} to {size(result.tbw_high_bytes)} by the error of WAF"
         out.append(("TBW of this workload", f"{size(result.tbw_bytes)} ({span})"))
     if result.dwpd is not None:
-        out.append(("DWPD of this workload", f"{result.dwpd:.3g} over {result.years:g} years"))
+        out.append(("DWPD of this workload", f"{digits(result.dwpd, 3)} over {result.years:g} years"))
     if result.rated_bytes:
-        rated = f", {result.rated_dwpd:.3g} DWPD" if result.rated_dwpd is not None else ""
+        rated = f", {digits(result.rated_dwpd, 3)} DWPD" if result.rated_dwpd is not None else ""
         out.append(("Rated", f"{size(result.rated_bytes)}{rated}"))
     if result.of_rating_percent is not None:
-        out.append(("Share of the rating", f"{result.of_rating_percent:.3g} %"))
+        out.append(("Share of the rating", f"{digits(result.of_rating_percent, 3)} %"))
     return out

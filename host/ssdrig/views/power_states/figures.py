@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig.base.uncertain import Uncertain, difference, ratio
+from ssdrig.base.words import digits
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.meter.uncertainty import UNTIMED
@@ -177,12 +178,14 @@ def _slept(visit: Visit, low_W, awake_W, awake: Visit | None, powers: list[Reduc
     entry = entered(visit.entry_ns, _watts(powers, visit.entry_ns), middle_W, low_W)
     out["time_error_ms"] = error_ms = _error_ns(visit, powers) / 1e6 / k
     if entry is not None and entry[0] / 1e6 / k <= LEAST_ERRORS * error_ms:
-        return out | {"why": f"{UNTIMED}its times are known to {error_ms:.3g} ms, too little for how long it takes"}
+        return out | {
+            "why": f"{UNTIMED}its times are known to {digits(error_ms, 3)} ms, too little for how long it takes"
+        }
     if entry is not None:
         out |= {"entry_ms": entry[0] / 1e6 / k, "enter_J": entry[1] / k}
     late_ns = visit.late_ns + awake.late_ns
     if lat_ns is not None and late_ns > LATE_SHARE * lat_ns:
-        late = f"host-limited: the SIMULATED drive answered up to {late_ns / 1e6 / k:.3g} ms late"
+        late = f"host-limited: the SIMULATED drive answered up to {digits(late_ns / 1e6 / k, 3)} ms late"
         return out | {"first_io_ms": None, "why": late}
     if lat_ns is not None and awake.lat_ns is not None:
         out |= {"exit_ms": max(0.0, lat_ns - awake.lat_ns) / 1e6 / k}

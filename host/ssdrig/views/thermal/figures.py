@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ssdrig.base.uncertain import t95
+from ssdrig.base.words import digits
 from ssdrig.meter import rails, uncertainty
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.reading import witness
@@ -62,7 +63,9 @@ def fit(at_s: ArrayLike, celsius: ArrayLike, edges_s: ArrayLike, power_W: ArrayL
         first, last = taus[max(0, best - 1)], taus[min(STEPS - 1, best + 1)]
     tau = float(taus[best])
     if not 2 * np.ptp(t) / len(t) < tau < np.ptp(t):
-        return out._replace(why=f"the time constant, {tau:.3g} s, is beyond what readings of {np.ptp(t):.3g} s show")
+        return out._replace(
+            why=f"the time constant, {digits(tau, 3)} s, is beyond what readings of {digits(np.ptp(t), 3)} s show"
+        )
     (start, rest, R), square = _projected(t, celsius_read, edges, watts, tau)
     if R <= 0:
         return out._replace(why="it did not get warmer with more power")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from ssdrig.base.shipped import as_called
-from ssdrig.base.words import size
+from ssdrig.base.words import digits, size
 from ssdrig.drive.wear import retention
 from ssdrig.plan.rules import worn
 from ssdrig.reading import wear_run
@@ -93,7 +93,7 @@ def lines(run: Table, row: Row) -> list[str]:
     ended = f"; it ended: {event['stop']}" if event["stop"] else ""
     out = [f"{size(last.host_bytes)} written in {last.number} slices{ended}"]
     if event["wa"] is not None:
-        out.append(f"write amplification {event['wa']:.3g} over all slices")
+        out.append(f"write amplification {digits(event['wa'], 3)} over all slices")
     out += [f"predicted at {one['at_percent']:g} % used: {_end(one)}" for one in event["ends"][:1] if one["host_bytes"]]
     if (last.percentage_used or 0) < worn.WORN_PERCENT:
         end = event["end"]
