@@ -132,7 +132,7 @@ def laid(tmp_path, text, span_s, events):
 def test_times_without_a_zone_are_utc_or_the_local_time_of_the_host(tmp_path, offset_s, noted):
     times = np.datetime_as_string(np.datetime64(UTC_S + offset_s, "s") + np.arange(3))
     text = "t,a\n" + "".join(f"{time},1\n" for time in times)
-    figures, _, at = laid(tmp_path, text, (4999, 5019), [ANCHOR, event(utc_offsets_s=[offset_s])])
+    figures, _, at = laid(tmp_path, text, (4999, 5003), [ANCHOR, event(utc_offsets_s=[offset_s])])
     assert at.t_ns.tolist() == [5000 * S, 5001 * S, 5002 * S]
     assert figures["notes"] == [f"its times state no zone and are taken as {noted}"]
 
@@ -179,7 +179,7 @@ def test_seconds_of_an_earlier_run_in_the_log_are_not_of_this_one(tmp_path):
 
 def test_cells_and_lines_that_are_left_out_are_counted(tmp_path):
     text = f"t,a\n{UTC_S},1\n{UTC_S},\n{UTC_S + 1},x\n{UTC_S + 2},4\n"
-    figures, _, _ = laid(tmp_path, text, (4999, 5019), [ANCHOR, event(left_bytes=3)])
+    figures, _, _ = laid(tmp_path, text, (4999, 5003), [ANCHOR, event(left_bytes=3)])
     assert figures["notes"] == ["its last line has no end and is left out", "a: 2 of 4 rows have no number"]
     assert figures["period_s"] == 1.0
 
@@ -286,3 +286,28 @@ def test_refused_before_anything_starts(tmp_path):
     application_log.check(path, True)
     with pytest.raises(UsageError):  # since when?
         application_log.check(path, False)
+
+
+@pytest.mark.parametrize("way", ["renamed", "truncated", "shorter"])
+def test_rotated_log_states_the_part_that_it_does_not_cover(tmp_path, way):
+    """Of 60 s the log has the last 20: it was rotated at 40 s."""
+    path = tmp_path / "log.csv"
+    path.write_text("t,a\n" + "".join(f"{UTC_S - 100 + n},900\n" for n in range(140)))
+    before = application_log.before(path)
+    if way == "renamed":
+        path.rename(tmp_path / "log.csv.1")
+    elif way == "shorter":
+        path.unlink()
+    path.write_text("t,a\n" + "".join(f"{UTC_S + n},{n}\n" for n in range(40, 60)))
+    sizes = application_log.copied(path, tmp_path / application_log.NAME, before)
+    event = {"kind": application_log.EVENT, "step": "record", "file": "log.csv", "changed": True, **sizes}
+    span_ns = (5000 * S, 5060 * S)
+    figures, _, _ = application_log.laid(tmp_path, [*command(5000, 5060), event], "record", span_ns, 1)
+    assert figures["rows"] == 20 and figures["columns"][0]["mean"] == 49.5
+    assert any("begin 40.0 s after" in note for note in figures["notes"])
+
+
+def test_log_of_the_whole_recording_has_no_such_note(tmp_path):
+    (tmp_path / application_log.NAME).write_text("t,a\n" + "".join(f"{UTC_S + n},{n}\n" for n in range(60)))
+    figures, _, _ = application_log.laid(tmp_path, command(5000, 5060), "record", (5000 * S, 5060 * S), 1)
+    assert figures["notes"] == []

@@ -34,6 +34,7 @@ MOST_NAME = 60  # characters
 MOST_NOTE = 200  # characters
 MOST_VALUE = 1e30
 LOOK = 20  # rows in which a column has a number, or counts as text
+MISSED_ROWS = 3  # at an end of the recording: more are a part that the log does not cover
 SECOND_NS = 1_000_000_000
 DO = "write a line of headings, then a time and numbers in each line, separated by commas, tabs or blanks"
 _OLDEST = {"s": 10**9, "ms": 10**12, "us": 10**15, "ns": 10**18}  # Unix times from 2001 on, by their unit
@@ -330,6 +331,7 @@ def laid(
         if unknown := int(np.isnan(of).sum()):
             notes.append(f"{name}: {unknown} of {len(of)} rows have no number")
     period = np.diff(np.unique(at.t_ns))
+    notes += _uncovered(at, period, span_ns, k)
     figures = {
         "file": printable(str(event.get("file") or NAME))[:MOST_NAME],
         "clock": at.clock,
@@ -340,6 +342,15 @@ def laid(
         "notes": notes,
     }
     return figures, log, at
+
+
+def _uncovered(at: Placed, period: np.ndarray, span_ns: tuple[int, int], k: int) -> list[str]:
+    """How much of the recording is before the first row and after the last: of a log that was rotated, truncated or
+    replaced only the rows since then are in the file."""
+    least_ns = at.error_ns + MISSED_ROWS * (float(np.median(period)) if len(period) else 0.0)
+    ends_ns = int(at.t_ns.min()) - span_ns[0], span_ns[1] - int(at.t_ns.max())
+    words = "its rows begin {:.1f} s after the recording did", "its rows end {:.1f} s before the recording did"
+    return [text.format(ns / SECOND_NS / k) for text, ns in zip(words, ends_ns, strict=True) if ns > least_ns]
 
 
 def _in_zone(at: Placed, event: Mapping, span_ns: tuple[int, int]) -> tuple[Placed, str]:
