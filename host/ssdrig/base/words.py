@@ -151,9 +151,11 @@ def serial_key(serial: str) -> str:
     return " ".join(serial.split()).casefold()
 
 
-def digits(value: float, most: int) -> str:
+def digits(value: float | None, most: int) -> str:
     """A figure in up to this many digits, without an exponent: (1234.5, 3) -> '1234', (0.1, 3) -> '0.1',
-    (0.00001234, 2) -> '0.000012'."""
+    (0.00001234, 2) -> '0.000012', (None, 3) -> '–'."""
+    if value is None:
+        return "–"
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     places = max(0, most - 1 - math.floor(math.log10(abs(float(f"{value:.{most - 1}e}")))))
