@@ -13,6 +13,8 @@ from ssdrig.rig import bring_up, builds
 
 SOUND = 100
 BUILD = "two_rails"
+VBUS_kOhm = 1000.0
+OVER_kOhm = {3.3: 4.42, 5.0: 11.8}  # of the lock-out's divider, above its 10 kOhm
 OHM_OPEN, DIODES_kOhm, DIODE_kOhm = 1e6, 1.2, 0.6  # as an ohmmeter shows two diodes, and one
 Answer = Callable[["Rig", int], float]
 
@@ -23,15 +25,19 @@ class Rig:
 
     dice: Random
     wrong: dict[tuple[str, int | None], Answer] = field(default_factory=dict)
+    build: str = BUILD
+    digits: int = 3  # behind the point, of the meter
 
     def __post_init__(self):
-        self.nominal_V = {row["rail"]: row["nominal_mV"] / 1000 for row in builds.read(BUILD)["rails"]}
+        build = builds.read(self.build)
+        self.nominal_V = {row["rail"]: row["nominal_mV"] / 1000 for row in build["rails"]}
         near = lambda value, part: value * (1 + self.dice.uniform(-part, part))
-        self.gate_supply_V = near(24.0, 0.025)
+        # the boost module's trimmer, or a supply's 12 V
+        self.gate_supply_V = near(12.0, 0.045) if bring_up.board_of(build) == "breakout" else near(24.0, 0.025)
         self.supply_V = {n: near(volts, 0.04) for n, volts in self.nominal_V.items()}
         self.zener_V = {n: near(10.0, 0.02) for n in self.nominal_V}
         # upper and lower of the scope's divider; pull-downs
-        pairs = {5.0: (10.0, 10.0), 12.0: (15.0, 3.3)}
+        pairs = {3.3: (10.0, 10.0), 5.0: (10.0, 10.0), 12.0: (15.0, 3.3)}
         self.divider_kOhm = {n: tuple(near(r, 0.01) for r in pairs[volts]) for n, volts in self.nominal_V.items()}
         self.pulls_kOhm = {n: (near(2.2, 0.01), near(2.2, 0.01)) for n in self.nominal_V}
         self.lost_V = {n: self.dice.uniform(0, 0.002) for n in self.nominal_V}
@@ -48,10 +54,10 @@ class Rig:
         source_V = self.supply_V[n]
         gate_V = min(self.gate_supply_V, source_V + self.zener_V[n])
         return {
-            "input": 40.0,
+            "input": OVER_kOhm[self.nominal_V[n]] + 10 if self.build in bring_up.BREAKOUTS else 40.0,
             "through": OHM_OPEN,
             "back": OHM_OPEN,
-            "output": upper + lower,
+            "output": 1 / (1 / (upper + lower) + 1 / VBUS_kOhm),
             "OFF": off + 0.1,
             "DISCHARGE": discharge,
             "gate supply": self.gate_supply_V,
@@ -60,6 +66,7 @@ class Rig:
             "cold": 1.0,
             "gate": gate_V,
             "gate to source": gate_V - source_V,
+            "reference": 2.495,
             "SCOPE": source_V * lower / (upper + lower),
         }[key]
 
@@ -68,8 +75,16 @@ class Rig:
         for one in readings:
             where = "" if one.rail is None else f"rail {one.rail}, "
             if words == f"{where}{one.words}, {one.unit}: ":
+                if one.optional and (one.key, one.rail) not in self.wrong:
+                    return ""
                 value = self.shown(one.key, one.rail)
-                return ("y" if value else "n") if one.unit == "yes" else "ol" if value >= OHM_OPEN else f"{value:.3f}"
+                return (
+                    ("y" if value else "n")
+                    if one.unit == "yes"
+                    else "ol"
+                    if value >= OHM_OPEN
+                    else f"{value:.{self.digits}f}"
+                )
         return ""
 
 
@@ -106,6 +121,30 @@ BY_HAND: dict[str, tuple[int, dict[tuple[str, int | None], Answer]]] = {
     "divider's resistors exchanged": (6, {("SCOPE", 1): lambda rig, n: rig.supply_V[n] * 15 / 18.3}),
     "SCOPE on another pin": (6, {("SCOPE", 0): _is(0.0)}),
 }
+BREAKOUT = "one_rail"
+# of the breakout's board, which has a lock-out and its gates on 12 V
+ON_BREAKOUT: dict[str, tuple[int, dict[tuple[str, int | None], Answer]]] = {
+    "fuse missing": (1, {("input", 0): _is(OHM_OPEN)}),
+    "lock-out's divider without its upper resistor": (1, {("input", 0): _is(OHM_OPEN)}),
+    "lock-out's divider of 12 V": (1, {("input", 0): _is(52.2)}),
+    "lock-out's upper resistor of ten times": (1, {("input", 0): _is(128.0)}),
+    "TVS turned": (1, {("input", 0): _is(DIODE_kOhm)}),
+    "TVS short": (1, {("input", 0): _is(0.0)}),
+    "freewheel diode turned": (1, {("output", 0): _is(DIODE_kOhm)}),
+    "OFF bridged to DISCHARGE": (2, {("OFF", 0): _is(1.124), ("DISCHARGE", 0): _is(1.124)}),
+    "pull-down of 10 kOhm at OFF": (2, {("OFF", 0): _is(10.1)}),
+    "12 V lead missing": (3, {("gate supply", None): _is(0.0)}),
+    "5 V in the lead of 12 V": (3, {("gate supply", None): lambda rig, n: rig.supply_V[n]}),
+    "boost module of 24 V in place of 12 V": (3, {("gate supply", None): _is(24.0)}),
+    "gate resistor missing": (4, {("drive", 0): _is(0.0)}),
+    "comparator missing": (4, {("drive", 0): _is(0.0)}),
+    "reference turned": (5, {("reference", None): _is(0.7)}),
+    "reference of 1.24 V": (5, {("reference", None): _is(1.24)}),
+    "reference missing": (5, {("reference", None): _is(5.0)}),
+    "lock-out that never comes": (5, {("lock-out", 0): _is(6.5)}),
+    "zener turned": (5, {("gate", 0): lambda rig, n: rig.supply_V[n] + 0.7}),
+    "zener of 5.1 V": (5, {("gate", 0): lambda rig, n: rig.supply_V[n] + 5.1}),
+}
 # those that no meter shows: of doctor.FAULTS
 BY_THE_RIG = {
     "sensor absent": 7,
@@ -124,7 +163,7 @@ BY_THE_RIG = {
 
 def by_hand(rig: Rig) -> int | None:
     """The first step by hand that fails."""
-    build = builds.read(BUILD)
+    build = builds.read(rig.build)
     readings = bring_up.readings(build)
     done = bring_up.by_hand(build, lambda words: rig.answer(words, readings), lambda words: None)
     return bring_up.first_failed(done)
@@ -140,18 +179,20 @@ def by_the_rig(settings: dict) -> int | None:
 
 def faults_detected() -> list[Figure]:
     dice = Random(46)
-    right, total = 0, len(BY_HAND) + len(BY_THE_RIG)
-    for name, (step, wrong) in BY_HAND.items():
-        seen = by_hand(Rig(dice, wrong))
-        right += seen == step
-        if seen != step:
-            print(f"{name}: step {seen} instead of {step}")
+    right, total = 0, len(BY_HAND) + len(ON_BREAKOUT) + len(BY_THE_RIG)
+    for build, faults in ((BUILD, BY_HAND), (BREAKOUT, ON_BREAKOUT)):
+        for name, (step, wrong) in faults.items():
+            seen = by_hand(Rig(dice, wrong, build))
+            right += seen == step
+            if seen != step:
+                print(f"{build}, {name}: step {seen} instead of {step}")
     for name in in_turn(list(BY_THE_RIG), "bring-up"):
         seen = by_the_rig(doctor.FAULTS[name])
         right += seen == BY_THE_RIG[name]
         if seen != BY_THE_RIG[name]:
             print(f"{name}: step {seen} instead of {BY_THE_RIG[name]}")
-    false = sum(by_hand(Rig(dice)) is not None for _ in range(SOUND))
+    rigs = [Rig(dice, {}, (BUILD, BREAKOUT, "one_m2_rail")[k % 3], digits=2 + k % 2) for k in range(SOUND)]
+    false = sum(by_hand(rig) is not None for rig in rigs)
     return [
         at_least(f"faults of assembly found at their step, of {total}", 100 * right / total, "%", 95),
         exactly(f"sound rigs of {SOUND} with a fault by hand (by the rig: selfcheck doctor)", false, "", 0),

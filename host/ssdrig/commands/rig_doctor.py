@@ -1,6 +1,7 @@
 """ssdrig rig doctor: the rig's self-test and its certificate."""
 
 import argparse
+import io
 import json
 import sys
 import time
@@ -37,6 +38,11 @@ def subcommand(words) -> None:
         help="the first power-up, step by step: asks for your meter's readings, then tests; stops at the first fault",
     )
     sub.add_argument("--build", metavar="NAME|FILE", help="with --bring-up: the build, as for rig setup")
+    sub.add_argument(
+        "--board",
+        choices=bring_up.BOARDS,
+        help="with --bring-up: what carries it, where that is not the build's documented one",
+    )
     sub.add_argument("--to", type=Path, metavar="FILE", help="also write the certificate here")
     sub.add_argument("--yes", action="store_true", help="do not ask: nothing is connected, then the resistor is")
     sub.add_argument("--json", action="store_true", help="print the certificate")
@@ -51,6 +57,8 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError("--bring-up and --build together", "one of them", "name the build that you have soldered")
     if args.bring_up and args.yes:
         raise UsageError("--bring-up without --yes", "both", "it asks for your meter's readings")
+    if args.board and not args.bring_up:
+        raise UsageError("--board with --bring-up", "--board alone", "add --bring-up --build NAME")
     if args.build is not None:
         builds.read(args.build)
     if args.to:
@@ -60,7 +68,7 @@ def check(args: argparse.Namespace) -> None:
 def _doctor(args: argparse.Namespace) -> int:
     resistor = None if args.resistor is None else (args.rail, args.resistor)
     if args.bring_up:
-        made = brought_up(args.port, builds.read(args.build), resistor, answer, _say)
+        made = brought_up(args.port, builds.read(args.build), resistor, answer, _say, args.board)
     else:
         port = ports.find(args.port)
         connect = (lambda words: None) if args.yes else _ask
@@ -80,10 +88,15 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def brought_up(
-    port: str | None, build: dict, resistor: tuple[int, float] | None, ask: bring_up.Ask, say: Callable[[str], None]
+    port: str | None,
+    build: dict,
+    resistor: tuple[int, float] | None,
+    ask: bring_up.Ask,
+    say: Callable[[str], None],
+    board: str | None = None,
 ) -> dict:
     """The certificate of a first power-up. A step by hand that fails is the last one: the board is not asked then."""
-    done = bring_up.by_hand(build, ask, say)
+    done = bring_up.by_hand(build, ask, say, board)
     if bring_up.first_failed(done):
         return _of_steps({"serial": "not-powered", "build": build["build"]}, done, resistor)
 
@@ -92,6 +105,7 @@ def brought_up(
 
     hello, checks = examined(ports.find(port), resistor, connect, lambda check: say(check.words()), build)
     checks += bring_up.of_voltmeter(done, checks)
+    checks += bring_up.without_resistor(build, resistor[0] if resistor else None)
     if all(check.ok is not False for check in checks):
         checks += bring_up.run_held(build, ask)
     return _of_steps(hello, bring_up.grouped(done, checks), resistor)
@@ -137,6 +151,8 @@ def examined(
 def answer(words: str) -> str:
     """A line that is typed. Raises UsageError at its end."""
     _say(words)
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # a photo's name may be any bytes
     line = sys.stdin.readline()
     if not line:
         raise UsageError("answers on standard input", "its end; no certificate was made", "run it on a terminal")

@@ -4,6 +4,7 @@ after it parts may burn."""
 
 import hashlib
 import math
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -18,8 +19,10 @@ Ask = Callable[[str], str]
 CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
-LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # the board's, by the rail's mV
+LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # by the rail's mV
+LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
 AT_DRIVE_V = 0.01  # that the rail loses without a load
+BREAKOUTS = ("one_rail", "one_m2_rail")
 OPEN = ("ol", "inf", "open")
 YES, NO = ("y", "yes"), ("n", "no")
 STEPS = {
@@ -40,6 +43,28 @@ OF_SELF_TEST = {
     **dict.fromkeys(("current through", "resist", "resets"), 8),
     **dict.fromkeys(("opens", "left", "switch", "fall", "kept while", "discharge switch"), 9),
 }
+
+
+class Circuit(NamedTuple):
+    """What differs between the circuits that carry a build: what feeds the gates, and whether it locks out."""
+
+    gates_V: float
+    gates_part: float  # by which that may be off
+    lock_out: bool
+    do: str
+
+
+BOARDS = {
+    "board": Circuit(GATE_SUPPLY_V, 0.03, True, "R13, U5; no supply there: F1"),
+    "breakout": Circuit(12.0, 0.05, True, "12 V at J2, the PTC F1"),
+    "prototyping": Circuit(GATE_SUPPLY_V, 0.03, False, "the trimmer of the boost module; its supply"),
+}
+
+
+def board_of(build: dict) -> str:
+    """The circuit that hardware/README.md documents for a build, of BOARDS."""
+    name = str(build["build"])
+    return "board" if name.startswith("four_rails") else "breakout" if name in BREAKOUTS else "prototyping"
 
 
 class Reading(NamedTuple):
@@ -72,52 +97,52 @@ class Done(NamedTuple):
         return {**self._asdict(), "checks": [check._asdict() for check in self.checks]}
 
 
-def readings(build: dict) -> list[Reading]:
-    """What the builder of this build reads in steps 1 to 6, in order."""
-    out = [
-        Reading(
-            *(3, "gate supply", None, "gate supply VGATE to GND", "V", 0.97 * GATE_SUPPLY_V, 1.03 * GATE_SUPPLY_V),
-            "the trimmer of the boost module (R13 of the board); no supply there: F1",
-        )
-    ]
+def readings(build: dict, board: str | None = None) -> list[Reading]:
+    """What the builder of this build reads in steps 1 to 6, in order. board: of BOARDS; None: the documented one."""
+    circuit = BOARDS[board or board_of(build)]
+    low_V, high_V = (circuit.gates_V * (1 + sign * circuit.gates_part) for sign in (-1, 1))
+    out = [Reading(3, "gate supply", None, "gate supply VGATE to GND", "V", low_V, high_V, circuit.do)]
     dividers = {row["rail"]: row["nV_per_count"] / ADC_nV_PER_COUNT for row in build["scope"]}
-    lock_out = str(build["build"]).startswith("four_rails")
-    if lock_out:
+    if circuit.lock_out:
         out.append(Reading(5, "reference", None, "OVREF to GND", "V", 2.48, 2.51, "U7 and its resistor"))
     for row in build["rails"]:
-        out += _of_rail(row["rail"], row["nominal_mV"], dividers.get(row["rail"]), lock_out)
+        out += _of_rail(row["rail"], row["nominal_mV"], dividers.get(row["rail"]), circuit)
     return sorted(out, key=lambda one: one.step)
 
 
-def _of_rail(n: int, mV: int, ratio: float | None, lock_out: bool) -> list[Reading]:
+def _of_rail(n: int, mV: int, ratio: float | None, circuit: Circuit) -> list[Reading]:
     volts = mV / 1000
+    low_V, high_V = 0.95 * volts, 1.05 * volts
+    gates_low_V, gates_high_V = (circuit.gates_V * (1 + sign * circuit.gates_part) for sign in (-1, 1))
+    # a meter of 10 MOhm at the gate resistor, and its own error
+    gate_V = 0.97 * min(low_V + 0.97 * CLAMP_V, gates_low_V), min(high_V + 1.03 * CLAMP_V, gates_high_V)
+    above_V = min(0.9 * CLAMP_V, 0.97 * gates_low_V - high_V), min(1.1 * CLAMP_V, gates_high_V - low_V)
     fets = "a series FET is turned (drain and source), or short"
+    input_kOhm = 1.05 * LOCK_OUT_kOhm[mV] if circuit.lock_out and mV in LOCK_OUT_kOhm else None
+    at_input = "low: capacitor or TVS turned, short" + ("; high: fuse, R19, R20" if input_kOhm else "")
     out = [
-        Reading(1, "input", n, "RAIL_IN to GND, once still", "kOhm", 1.0, None, "capacitor or TVS: turned, short"),
+        Reading(1, "input", n, "RAIL_IN to GND, once still", "kOhm", 1.0, input_kOhm, at_input),
         Reading(1, "through", n, "RAIL_IN to SW (open: ol)", "kOhm", 1000.0, None, fets),
         Reading(1, "back", n, "SW to RAIL_IN (open: ol)", "kOhm", 1000.0, None, fets),
         Reading(2, "OFF", n, "OFF to GND", "kOhm", 2.18, 2.42, "its pull-down of 2.2 kOhm, 100 Ohm to the FET"),
         Reading(2, "DISCHARGE", n, "DISCHARGE to GND", "kOhm", 2.09, 2.31, "its pull-down of 2.2 kOhm"),
-        Reading(4, "supply", n, "at RAIL_IN", "V", 0.95 * volts, 1.05 * volts, "the supply, or the wrong one: STOP"),
+        Reading(4, "supply", n, "at RAIL_IN", "V", low_V, high_V, "the supply, or the wrong one: STOP"),
         Reading(
-            *(4, "drive", n, "at the drive's connector", "V", 0.95 * volts - AT_DRIVE_V, 1.05 * volts),
+            *(4, "drive", n, "at the drive's connector", "V", low_V - AT_DRIVE_V, high_V),
             "fuse, gate supply, gate resistor, cable; 5 V and 12 V exchanged: STOP",
         ),
         Reading(4, "cold", n, "is the crowbar's resistor cold after a minute", "yes", 1, 1, "the crowbar's FET"),
-        Reading(
-            *(5, "gate", n, "GATE to GND", "V"),
-            *(0.97 * (0.95 * volts + 0.97 * CLAMP_V), min(1.05 * volts + 1.03 * CLAMP_V, 1.03 * GATE_SUPPLY_V)),
-            "zener D1: turned, or another voltage; gate resistor",
-        ),
-        Reading(5, "gate to source", n, "GATE to SRC", "V", 0.9 * CLAMP_V, 1.1 * CLAMP_V, "zener D1"),
+        Reading(5, "gate", n, "GATE to GND", "V", *gate_V, "zener D1: turned, or another voltage; gate resistor"),
+        Reading(5, "gate to source", n, "GATE to SRC", "V", *above_V, "zener D1"),
     ]
     if ratio:
         kOhm = DIVIDER_kOhm[min(DIVIDER_kOhm, key=lambda known: abs(known - ratio))]
         do = "the scope's divider; the crowbar's FET is turned"
-        out.append(Reading(1, "output", n, "SW to GND", "kOhm", 0.97 * kOhm, 1.03 * kOhm, do))
+        # the sensor's VBUS, 1 MOhm, takes 2 % of it
+        out.append(Reading(1, "output", n, "SW to GND", "kOhm", 0.95 * kOhm, 1.03 * kOhm, do))
         scope_V = volts / ratio
         out.append(Reading(6, "SCOPE", n, "SCOPE to GND", "V", 0.95 * scope_V, 1.05 * scope_V, "its divider"))
-    if lock_out and mV in LOCK_OUT_V:
+    if circuit.lock_out and mV in LOCK_OUT_V:
         words = "bench supply, no drive: it goes off at (Enter: not tried)"
         out.append(Reading(5, "lock-out", n, words, "V", *LOCK_OUT_V[mV], "U2, its divider", optional=True))
     return out
@@ -140,49 +165,74 @@ def judged(reading: Reading, answer: str) -> Check:
     return checks.figure(reading.key, reading.rail, shown, reading.unit, reading.low, reading.high, reading.do)
 
 
+def digit(answer: str) -> float:
+    """The last digit of a number that was typed."""
+    _, _, places = answer.strip().lower().replace(",", ".").partition("e")[0].partition(".")
+    return 10.0 ** -len(places)
+
+
 def step(number: int, wanted: list[Reading], ask: Ask, say: Callable[[str], None]) -> Done:
     """Ask for the readings of one step until one fails."""
     say(f"\n[{number} of {len(STEPS)}] {STEPS[number]}")
     checks_: list[Check] = []
-    seen_V: dict[int | None, float] = {}
+    seen_V: dict[int | None, tuple[float, float]] = {}
     for reading in wanted:
         where = "" if reading.rail is None else f"rail {reading.rail}, "
         while True:
             try:
-                check = judged(reading, ask(f"{where}{reading.words}, {reading.unit}: "))
+                text = ask(f"{where}{reading.words}, {reading.unit}: ")
+                check = judged(reading, text)
                 break
             except ValueError as error:
-                say(f"  expected {error}" if str(error) in ("y or n", "a number") else "  expected a number")
+                say(
+                    f"  expected {error}"
+                    if str(error) in ("y or n", "a number")
+                    else f"  expected a number of {reading.unit}"
+                )
         checks_.append(check)
         if reading.key == "supply" and check.value is not None:
-            seen_V[reading.rail] = check.value
+            seen_V[reading.rail] = check.value, digit(text)
         if reading.key == "drive" and check.ok and check.value is not None and reading.rail in seen_V:
-            lost = 1000 * (seen_V[reading.rail] - check.value)
-            most = 1000 * AT_DRIVE_V
-            checks_.append(
-                checks.figure("lost", reading.rail, lost, "mV", -most, most, "fuse, FETs, cable: a bad joint")
-            )
+            before_V, before_digit = seen_V[reading.rail]
+            lost, most = 1000 * (before_V - check.value), 1000 * AT_DRIVE_V
+            # each of two readings is rounded
+            bound = 500 * (before_digit + digit(text))
+            do, cause = "fuse, FETs, cable: a bad joint", "the meter's last digit"
+            checks_.append(checks.figure("lost", reading.rail, lost, "mV", -most, most, do, bound, cause))
         if any(one.ok is False for one in checks_):
             break
     for one in checks_:
         say(f"  {one.words()}")
-    return Done(number, checks_, *photo_of(ask("photo of this step, a file (Enter: none): ")))
+    name, digest = photo_of(ask("photo of this step, a file (Enter: none): "))
+    if name and digest is None:
+        say("  no such file: the certificate has its name alone")
+    return Done(number, checks_, name, digest)
 
 
 def photo_of(answer: str) -> tuple[str | None, str | None]:
-    """A photo's name and, where it is there, the SHA-256 of its bytes."""
-    name = answer.strip()
-    if not name:
+    """A photo's name and, where it is a file, the SHA-256 of its bytes. A name may be quoted, as a terminal does it
+    with a file that is dropped on it."""
+    text = answer.strip()
+    if not text:
         return None, None
     try:
-        return Path(name).name, hashlib.sha256(Path(name).read_bytes()).hexdigest()
-    except (OSError, ValueError):
-        return Path(name).name, None
+        unquoted = shlex.split(text)
+    except ValueError:
+        unquoted = []
+    for name in (text, *(unquoted if len(unquoted) == 1 else ())):
+        try:
+            path = Path(name).expanduser()
+            if path.is_file():
+                with path.open("rb") as file:
+                    return path.name, hashlib.file_digest(file, "sha256").hexdigest()
+        except (OSError, ValueError, RuntimeError):
+            continue
+    return Path(text).name, None
 
 
-def by_hand(build: dict, ask: Ask, say: Callable[[str], None]) -> list[Done]:
-    """Steps 1 to 6 up to the first that fails. Raises what `ask` does."""
-    wanted = readings(build)
+def by_hand(build: dict, ask: Ask, say: Callable[[str], None], board: str | None = None) -> list[Done]:
+    """Steps 1 to 6 up to the first that fails. board: as of readings(). Raises what `ask` does."""
+    wanted = readings(build, board)
     out: list[Done] = []
     for number in sorted({reading.step for reading in wanted}):
         out.append(step(number, [one for one in wanted if one.step == number], ask, say))
@@ -228,6 +278,14 @@ def run_held(build: dict, ask: Ask) -> list[Check]:
         low, high = (volts * (1 + sign * nominal.TOLERANCE) for sign in (-1, 1))
         out.append(checks.figure("resets leave it on", n, value, "V", low, high, do))
     return out
+
+
+def without_resistor(build: dict, rail: int | None) -> list[Check]:
+    """That no resistor was on the other rails, whose shunts nothing has looked at then."""
+    why = "a shunt is known by a resistor alone: again with --resistor OHM --rail"
+    return [
+        checks.skipped("resistor", row["rail"], f"{why} {row['rail']}") for row in build["rails"] if row["rail"] != rail
+    ]
 
 
 def same_build(build: dict, hello: dict) -> None:
