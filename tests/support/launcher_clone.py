@@ -88,6 +88,7 @@ class Clone:
             "base/deferred.py",
             "base/shipped.py",
             "base/system.py",
+            "base/temporary.py",
             "setup/absent.py",
             "setup/steps.py",
             "setup/micropython.py",
