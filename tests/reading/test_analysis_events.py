@@ -144,7 +144,7 @@ def test_a_number_that_was_asked_for(value, asked):
 def test_a_run_of_which_nothing_is_known_has_no_values():
     data, rail = run([]), Rail(0, "5V", np.empty(0), np.empty(0))
     arrays = [value for made in (data, rail) for value in vars(made).values() if isinstance(value, np.ndarray)]
-    assert len(arrays) == 37 and all(value.size == 0 for value in arrays)
+    assert len(arrays) == 38 and all(value.size == 0 for value in arrays)
     assert data.hist.shape == data.lat_hist.shape == (0, 3)
 
 

@@ -85,7 +85,7 @@ reading/wear_run: amplification
 reading/window_figures: _mean, _uncertainty_percent
 report/cards: spread
 report/verdict: _alone, _field, _pair, _spread
-views/episodes/figures: _gain, bursts, figures_of
+views/episodes/figures: _gain, _noise_W, bursts, figures_of
 views/thermal/figures: _model, fit
 views/wakes/html: above_mJ
 """
