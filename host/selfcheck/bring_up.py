@@ -26,7 +26,7 @@ class Rig:
     dice: Random
     wrong: dict[tuple[str, int | None], Answer] = field(default_factory=dict)
     build: str = BUILD
-    digits: int = 3  # behind the point, of the meter
+    digits: int = 3  # the meter shows after the decimal point
 
     def __post_init__(self):
         build = builds.read(self.build)

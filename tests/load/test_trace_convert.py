@@ -536,7 +536,7 @@ def test_recording_behind_the_sums_of_another_one_is_refused(tmp_path):
 
 
 def test_trim_is_made_smaller_to_whole_blocks_and_counted_where_none_is_left(tmp_path):
-    """What lies in the rest of a block was not trimmed."""
+    """The rest of its block was not trimmed."""
     path = tmp_path / "source"
     path.write_text(blk(1, "D", "D", 1, 30) + blk(2, "D", "D", 1, 6) + blk(3, "D", "W", 1, 6))
     made = trace_convert.Conversion(path, trace_convert.Asked(block_bytes=4096))

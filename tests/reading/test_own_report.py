@@ -44,8 +44,8 @@ def read_at(begin_ns: int, end_ns: int | None = None) -> dict:
     return {"t_start_ns": begin_ns, "t_end_ns": end_ns, "t_ns": (begin_ns + end_ns) // 2}
 
 
-def snapshots(t_ns, energy_J, reported_s, says, latency_ns=None) -> list[dict]:
-    """What a drive says at t_ns: mean power of the second up to reported_s (drive's own ticks), energy until then; of
+def snapshots(t_ns, energy_J, reported_s, reported_share, latency_ns=None) -> list[dict]:
+    """Its reports at t_ns: mean power of the second up to reported_s (drive's own ticks), energy until then; of
     polls that begin up to latency_ns (before the answer, after it) sooner and end so much later."""
     out = []
     latency_ns = np.zeros((len(t_ns), 2), np.int64) if latency_ns is None else latency_ns
@@ -53,8 +53,8 @@ def snapshots(t_ns, energy_J, reported_s, says, latency_ns=None) -> list[dict]:
         until = round(tick * S)
         joules = float(energy_J(until))
         h = HEALTH | {
-            "energy_Wh": math.ceil(says * joules / 3600),
-            "interval_W": says * (joules - float(energy_J(until - S))),
+            "energy_Wh": math.ceil(reported_share * joules / 3600),
+            "interval_W": reported_share * (joules - float(energy_J(until - S))),
         }
         page = nvme_pages.decode_02h(smartlog.log_02h(h))
         report = {key: page[key] for key in ("interval_power_W", "lifetime_energy_Wh")}
@@ -64,7 +64,7 @@ def snapshots(t_ns, energy_J, reported_s, says, latency_ns=None) -> list[dict]:
 
 def a_run(
     seed: int,
-    says: float,
+    reported_share: float,
     length_s: int = 120,
     every_s: float = 10.0,
     changing: float = 0.1,
@@ -97,7 +97,7 @@ def a_run(
     ticks = np.floor(t_ns / S - phase) + phase
     gain = 1 + rng.normal(0, RIG_PERCENT / 200)
     data = RunData({}, [], "complete", None, 1, t0_ns=0)
-    data.snapshots = snapshots(t_ns, energy_J, ticks, says, latency_ns)
+    data.snapshots = snapshots(t_ns, energy_J, ticks, reported_share, latency_ns)
     own_report.place(data, meter(lambda t_ns: gain * energy_J(t_ns - error_ns), error_ns))
     return data, own_report.compare(data, 0, length_s * S, RIG_PERCENT)
 
@@ -105,7 +105,7 @@ def a_run(
 def test_an_honest_drive_is_found_honest_in_95_of_100_runs():
     reports = [a_run(seed, 1.0)[1] for seed in range(100)]
     assert sum(abs(report.ratio - 1) <= report.error for report in reports) >= 95
-    assert np.median([report.error for report in reports]) < 0.05  # and it says something
+    assert np.median([report.error for report in reports]) < 0.05  # not too wide to be of use
 
 
 @pytest.mark.parametrize("dip", [0.0, 0.5])
@@ -189,7 +189,7 @@ def test_a_window_has_it_with_its_reason():
     assert any("off by -10" in note or "off by -9" in note or "off by -11" in note for note in notes)
     assert window_figures.own_power(data, Window("end", 119, 120, {}), RIG_PERCENT, notes) == {}
     assert notes[-1].startswith("own_power_ratio: no reading of the drive's own power in it")
-    # of a drive that reports nothing the run says so, once
+    # of a drive that reports nothing the run has one note
     data.snapshots, data.header = [read_at(S)], {"rig": {}}
     own_report.place(data, meter(lambda t_ns: t_ns / S))
     assert data.notes == [f"own_power_ratio: {own_report.NOTHING}"]

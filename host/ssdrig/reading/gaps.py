@@ -82,7 +82,7 @@ def words(rows: "Sequence[Row]") -> list[str]:
     """All steps where gaps matter in one sentence; none where they do not."""
     parts = []
     for gap in of_rows(rows):
-        long = " to ".join(dict.fromkeys(f"{digits(seconds, 2)}" for seconds in (gap.least_s, gap.most_s)))
+        long = " to ".join(dict.fromkeys(digits(seconds, 2) for seconds in (gap.least_s, gap.most_s)))
         bound = "not known" if gap.more_percent is None else f"{gap.more_percent:.0f} %"
         also = f"; {gap.why}" if gap.why else ""
         parts.append(f"{gap.of} {bound} (gaps of {long} s{also})")

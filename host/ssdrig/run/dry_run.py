@@ -211,7 +211,7 @@ def written(price: cost.Cost) -> str:
 
 
 def range_of(least: float, most: float) -> str:
-    a, b = f"{digits(least, 3)}", f"{digits(most, 3)}"
+    a, b = digits(least, 3), digits(most, 3)
     if max(least, most) >= 1000:
         a, b = f"{least:.0f}", f"{most:.0f}"
     return a if a == b else f"{a}…{b}"

@@ -211,7 +211,7 @@ def _lifetime_wa(out: dict, compresses: bool, unknown: list[str]) -> None:
             # 1 % for counters that are not saved at the same time; TLC alone may be less: the cache held the rest
             low = (WA_LEAST if name.endswith("tlc_bytes") else least) * (host - host_unit) * 0.99
             if nand + nand_unit < low or nand - nand_unit > WA_MOST * (host + host_unit):
-                ratio = f"{digits(nand / host, 3)}" if host else "no"
+                ratio = digits(nand / host, 3) if host else "no"
                 why = f"{source} gives {size(nand)} for {size(host)} of the host: a write amplification of {ratio}"
                 drop(out, name, f"{why} over a whole life cannot be; another unit, or another count", unknown)
     pages, all_pages = out["host_program_pages"], out["nand_program_pages"]

@@ -298,7 +298,7 @@ def _cost(price: cost.Cost, k: int) -> str:
 
 
 def _percent(sizes: tuple[float, float], rated_bytes: float) -> str:
-    return "…".join(dict.fromkeys(f"{digits(100 * size / rated_bytes, 3)}" for size in sizes))
+    return "…".join(dict.fromkeys(digits(100 * size / rated_bytes, 3) for size in sizes))
 
 
 KEPT = ("virtual", "capacity", "raw_nand", "purge", "seed")  # options that a resumed review has as it began
