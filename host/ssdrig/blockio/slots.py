@@ -54,12 +54,12 @@ class Transport(Protocol):
 def carry_out(transport: Transport, n: int, prepare, taken, most: int = SLOTS) -> None:
     """n commands, up to `most` under way: prepare(numbers, slots) fills the slots of these commands, and taken(numbers,
     slots) gets them when they have ended; both arrays. Raises DriveError where the drive is gone, or holds commands
-    longer than HANG_NS."""
+    longer than HANG_NS. A wait counts WAIT_NS at most: the time of a suspended host is not the drive's."""
     free = list(range(min(most, transport.slots.n)))
     number_in = np.zeros(transport.slots.n, np.int64)
     ended = np.zeros(transport.slots.n, np.int64)
     first = done = 0
-    last_ns = transport.now_ns()
+    silent_ns = 0
     while done < n:
         if free and first < n:
             slots = np.array([free.pop() for _ in range(min(len(free), n - first))])
@@ -68,12 +68,15 @@ def carry_out(transport: Transport, n: int, prepare, taken, most: int = SLOTS) -
             transport.slots.status[slots] = 0
             prepare(number_in[slots], slots)
             transport.submit(slots, len(slots))
+        asked_ns = transport.now_ns()
         got = transport.reap(ended, WAIT_NS, max(1, transport.under_way // 2))
         if got:
             slots = ended[:got].copy()
             taken(number_in[slots], slots)
             free += slots.tolist()
-            done, last_ns = done + got, transport.now_ns()
-        elif transport.gone or transport.now_ns() - last_ns > HANG_NS:
+            done, silent_ns = done + got, 0
+            continue
+        silent_ns += min(transport.now_ns() - asked_ns, WAIT_NS)
+        if transport.gone or silent_ns > HANG_NS:
             why = transport.gone or f"no answer for {HANG_NS // 10**9} s, {transport.under_way} commands under way"
             raise DriveError("the drive to answer", why, "see whether it has power, and the kernel's log (dmesg)")
