@@ -109,7 +109,9 @@ def test_clock(seconds, text):
 @pytest.mark.parametrize(
     "days, text",
     [
-        (0, "0.0 hours"),
+        (0, "0.0 minutes"),
+        (0.02, "29 minutes"),
+        (0.041, "59 minutes"),
         (0.1, "2.4 hours"),
         (0.99, "24 hours"),
         (1, "1.0 days"),

@@ -11,11 +11,11 @@ import synthetic_run
 
 from ssdrig import report
 from ssdrig.base.progress import Progress
-from ssdrig.reading import table
+from ssdrig.reading import summary, table
 from ssdrig.report import screen
 from ssdrig.run import run
 from ssdrig.run.teardown import SIGNALS
-from ssdrig.views import documents
+from ssdrig.views import documents, terms
 
 
 @pytest.fixture(autouse=True)
@@ -46,8 +46,9 @@ def row(lines, name):
 def test_a_row_for_each_step_and_window_with_the_figures_of_the_report(folders):
     lines, figures = screen.ended(folders["steps"])
     assert figures == documents.of_table(table.load(folders["steps"]))
-    assert row(lines, "clean") == ["4.00", "2\u202f000", "8.19", "800", "2.00", "1\u202f000", "1.000 ± 0.072"]
-    assert row(lines, "late")[:5] == ["2.00", "2\u202f000", "8.19", "800", "2.00"]
+    clean = ["4.00", "2\u202f000 ± 160", "8.19 ± 0.66", "800 ± 64", "2.000 ± 0.023", "1\u202f000 ± 81", "1.000 ± 0.072"]
+    assert row(lines, "clean") == clean
+    assert row(lines, "late")[:5] == ["2.00", "2\u202f000", "8.19", "800", "2.000 ± 0.024"]
     assert row(lines, "after")[-1] == "3.00 ± 0.26" and row(lines, "trim")[:2] == ["0.250", "–"]
     assert any(line.startswith("  no WA: ") and "fill" in line for line in lines)
     assert "  not run: rest, 0 s" in lines and not any("trim" in line for line in lines if "  no " in line)
@@ -56,7 +57,7 @@ def test_a_row_for_each_step_and_window_with_the_figures_of_the_report(folders):
 def test_a_row_for_each_point_of_the_rounds_that_stand_for_it(folders):
     """The writes of 4 KiB fall from 100 to 50; of the last five rounds the mean is 70."""
     lines, _ = screen.ended(folders["grid"])
-    assert row(lines, "rounds/point read=0 block=4KiB")[1] == "70.0 ✕"
+    assert row(lines, "rounds/point read=0 block=4KiB")[1] == "70 ± 14 ✕"
     assert row(lines, "rounds/point read=100 block=64KiB")[:2] == ["10.0", "3\u202f000 ✕"]
     assert "  rounds, iops read=0 block=4KiB: STEADY STATE NOT ACHIEVED" in lines
     assert any("not run: rounds/point read=100 block=512B and 1 more" in line for line in lines)
@@ -76,6 +77,27 @@ def test_the_windows_of_a_consistency_run(folders):
     assert row(lines, "steady")[:2] == ["10.0", "1\u202f000"]
     (load,) = [row for row in figures["rows"] if row["do"] == "load"]
     assert load["windows"]["steady"]["iops_mean"] == 1000
+
+
+STEADY = {"power_mean_W": "2.500 ± 0.029", "energy_uJ_per_io": "2\u202f500 ± 29"}
+
+
+@pytest.mark.parametrize("width", [60, 100, 200])
+def test_each_figure_has_its_stated_error_at_every_width(folders, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    figures = table.load(folders["main"]).rows[2].windows["steady"]
+    assert {key: terms.with_error(figures[key], figures["errors"][key], 3) for key in STEADY} == STEADY
+    many = [one for _, one in summary.of_folders([folders["main"]] * 5)]
+    shown = {
+        "ended": "\n".join(screen.ended(folders["main"])[0]),
+        "few": screen.short_table(many[:2]),
+        "many": screen.short_table(many),
+        "brief": "\n".join(screen.brief([folders["main"]] * 2, 1)),
+    }
+    for name, text in shown.items():
+        assert [value for value in STEADY.values() if value not in text] == [], (name, width)
+        rows = [line for line in text.splitlines() if " ± " in line]
+        assert rows and max(map(len, rows)) <= width, (name, width)
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def _plans():
     ("value", "unit", "words"),
     [
         (Uncertain(9412.3, 120.0), "IOPS", "9\u202f412 ± 120 IOPS"),
-        (Uncertain(94123.0, 1200.0), "IOPS", "94.1 ± 1.2 kIOPS"),
+        (Uncertain(94123.0, 1200.0), "IOPS", "94\u202f123 ± 1\u202f200 IOPS"),
         (Uncertain(2100.0, 30.0), "MB/s", "2.100 ± 0.030 GB/s"),
         (Uncertain(42e9, 1e8), "B", "42.00 ± 0.10 GB"),
         (Uncertain(0.0123, 0.0004), "W", "12.30 ± 0.40 mW"),

@@ -96,3 +96,20 @@ def test_a_saved_plot_has_its_caption_and_its_source(chromium, page):
     chromium.open(page, ready=READY)
     svg = saved(chromium, 0, "SVG")[1].decode()
     assert "Source: ssdrig · consistency --variant quick" in svg.replace("</text>", " ") and "var(--" not in svg
+
+
+def test_the_cards_of_a_section_are_side_by_side_in_print(chromium, page):
+    sized(chromium, 720)
+    chromium.open(page, ready=READY)
+    chromium.send("Emulation.setEmulatedMedia", {"media": "print"})
+    cards = "[...document.querySelectorAll('section > .cards')[0].children]"
+    tops = chromium.js(f"{cards}.map(card => card.getBoundingClientRect().top)")
+    lowest = chromium.js(f"Math.max(...{cards}.map(card => card.getBoundingClientRect().height))")
+    chromium.send("Emulation.setEmulatedMedia", {"media": ""})
+    assert len(tops) == 4 and len(set(tops)) == 1
+    assert lowest < 400  # px; a sheet of A4 has about 1000
+
+
+def test_an_axis_of_words_names_a_unit_once(page):
+    titles = re.findall(r"<h3>([^<]*)(?: <span class=.unit.>([^<]*))?", page.read_text())
+    assert len(titles) > 12 and [title for title, unit in titles if unit and unit in title] == []

@@ -103,9 +103,11 @@ def clock(seconds: float) -> str:
 
 
 def period(days: float) -> str:
-    """A long duration in two or three digits: 0.5 -> '12 hours', 5 -> '5.0 days', 100 -> '3.3 months', 4000 -> '11
-    years', above 100 years 'over 100 years'."""
-    if days < 1:
+    """A long duration in two or three digits: 0.02 -> '29 minutes', 0.5 -> '12 hours', 5 -> '5.0 days', 100 -> '3.3
+    months', 4000 -> '11 years', above 100 years 'over 100 years'."""
+    if days < DAYS_PER["hour"]:
+        count, name = 60 * days / DAYS_PER["hour"], "minutes"
+    elif days < 1:
         count, name = days / DAYS_PER["hour"], "hours"
     elif days < 60:
         count, name = days, "days"

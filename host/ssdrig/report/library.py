@@ -21,7 +21,7 @@ from ssdrig.report.price import Price
 from ssdrig.report.verdict import ENDED
 from ssdrig.runs import journal, parts
 from ssdrig.views.context import doubt_at, figure, label, plus_minus, uncertain_at, unit, value_at
-from ssdrig.views.svg import look
+from ssdrig.views.svg import look, look_of_variant
 from ssdrig.views.terms import BY_KEY, error_of
 
 MOST_RUNS, MOST_FILES = 100, 50  # of the library, the latest first
@@ -268,8 +268,9 @@ def _card(of: reviews.Figure, word: str, reviewed: Table, drives: Sequence[Membe
     shown = unit(word, [entry.value.value for entry in entries])
     term = BY_KEY.get(shows.VALUES[word][0])
     title = f"{escape(of.title)}: {label(word)}"
+    unit_name = "" if shown.name in label(word) else shown.name
     scaled = [entry._replace(value=entry.value.scaled(shown.scale)) for entry in entries]
-    return bars(f"{of.plan}-{word}", title, shown.name, term.better if term else "", scaled, drives)
+    return bars(f"{of.plan}-{word}", title, unit_name, term.better if term else "", scaled, drives)
 
 
 class Entry(NamedTuple):
@@ -316,14 +317,27 @@ def property_of(i: int) -> str:
 
 
 def colour_of(drives: Sequence[Member], i: int) -> str:
-    """The colour of a member, a custom property of report.css: the reviewed drive at its first over-provisioning has
-    its own."""
-    return "--review" if i == 0 and drives[i].own else look(i)["colour"]
+    """The colour of a member's drive, a custom property of report.css, --review for the reviewed one."""
+    number, _ = _place_of(drives, i)
+    return "--review" if number == 0 and drives[i].own else look(number - 1)["colour"]
 
 
 def look_of(drives: Sequence[Member], i: int) -> dict:
-    """How a member is drawn in all cards and plots of the page."""
-    return look(i) | {"colour": property_of(i)}
+    """How a member is drawn in all cards and plots of the page: colour and shape by its drive, filled or hollow and the
+    dash of lines by its over-provisioning."""
+    return look_of_variant(*_place_of(drives, i)) | {"colour": property_of(i)}
+
+
+def _place_of(drives: Sequence[Member], i: int) -> tuple[int, int]:
+    """The numbers of a member's drive and of its over-provisioning, from 0. Another member with the same drive and
+    over-provisioning counts as a separate drive."""
+    keys, counts = [], dict[tuple, int]()
+    for member in drives:
+        alike = (member.own, member.drive, member.op)
+        counts[alike] = counts.get(alike, 0) + 1
+        keys.append((member.own, member.drive, counts[alike]))
+    ops = [member.op for member in drives]
+    return list(dict.fromkeys(keys)).index(keys[i]), list(dict.fromkeys(ops)).index(ops[i])
 
 
 def comparable(plan: str, reviewed: Table, drives: Sequence[Member]) -> list[int]:

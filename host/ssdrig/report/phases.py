@@ -2,6 +2,7 @@
 
 import textwrap
 
+from ssdrig.reading import errors
 from ssdrig.views import trust_strip
 from ssdrig.views.terms import number, with_error
 
@@ -31,6 +32,7 @@ OF_WINDOW = (
     "energy_uJ_per_io",
     "wa",
     "wa_error",
+    "errors",
     "trust",
 )
 
@@ -51,6 +53,7 @@ def rows(figures: dict) -> list[dict]:
             out.append({"phase": phase} | {key: window[key] for key in OF_WINDOW})
     if figures["idle_s"]:
         out.append(nothing | {"phase": "idle", "t1_s": figures["idle_s"], "power_mean_W": figures["idle_mean_W"]})
+        out[-1]["errors"] = {"power_mean_W": figures["idle_uncertainty_W"]}
     return out
 
 
@@ -63,7 +66,7 @@ def cells(row: dict) -> list[str]:
     writes = "–"
     if row["drive_writes_t0"] is not None:
         writes = f"{number(row['drive_writes_t0'], 2)}–{number(row['drive_writes_t1'], 2)}"
-    of_figures = {key: number(row[key], places) for key, places in PLACES.items()}
+    of_figures = {key: with_error(row[key], errors.of(key, row).error, places) for key, places in PLACES.items()}
     of_figures["wa"] = with_error(row["wa"], row["wa_error"], 3)
     return [row["phase"], time, writes, *(trust_strip.marked(text, key, row) for key, text in of_figures.items())]
 

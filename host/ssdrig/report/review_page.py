@@ -124,14 +124,16 @@ def head(title: str, tables: Mapping[str, Table]) -> str:
 
 
 def headlines(tables: Mapping[str, Table]) -> str:
-    """What the plans that reviews.headline() names have found, a line each."""
-    out = []
+    """What the plans that reviews.headline() names have found, a line each; unclaimed figures are folded."""
+    out, left_out = [], []
     for name in reviews.headline():
         parts = headline.of(tables[name]) if name in tables else []
         whose = f'<span class="of">{escape(name)}</span> '
         words = headline.claimed(parts)
         out += [f"<p>{whose}<b>{escape(words)}.</b></p>"] if words else []
-        out += [f'<p class="soft">{whose}{escape(line)}.</p>' for line in headline.left_out(parts)]
+        left_out += [f'<p class="soft">{whose}{escape(line)}.</p>' for line in headline.left_out(parts)]
+    if left_out:
+        out.append(f"<details><summary>Not claimed, and why</summary>{''.join(left_out)}</details>")
     return f'<section class="verdict headline" aria-label="Headline">{"".join(out)}</section>' if out else ""
 
 

@@ -9,12 +9,12 @@ from ssdrig.base import overprovisioning
 from ssdrig.base.progress import columns
 from ssdrig.plan import shows
 from ssdrig.plan.rules import steady
-from ssdrig.reading import gaps, little, summary, table, trust, witness
+from ssdrig.reading import errors, gaps, little, summary, table, trust, witness
 from ssdrig.reading.row import Row, Table
 from ssdrig.reading.rundata import RunData
 from ssdrig.report import over_op, phases, repeats, rows, verdict, views, words
 from ssdrig.views import documents, headline, step_results, trust_strip
-from ssdrig.views.context import figure
+from ssdrig.views.context import figure, plus_minus
 from ssdrig.views.cuts import sentences as cuts_sentences
 from ssdrig.views.life import figures as life_figures
 from ssdrig.views.retention import sentences as retention_sentences
@@ -148,9 +148,7 @@ def _mark(row: Row) -> str:
 
 def _cell(figures: Mapping, word: str) -> str:
     key = shows.VALUES[word][0]
-    value = figures.get(key)
-    known = with_error(value, figures.get("wa_error"), 3) if word == "wa" and value is not None else figure(value)
-    return trust_strip.marked(known, key, figures)
+    return trust_strip.marked(plus_minus(errors.of(key, figures)), key, figures)
 
 
 def _why(verdict: Mapping) -> str:
@@ -205,8 +203,7 @@ def runs_in_rows(names: Sequence[str], figures: Sequence[dict], columns: int) ->
 
 
 def _cell_of_run(of: dict, key: str) -> str:
-    error = of["wa_error"] if key == "wa" else None
-    return trust_strip.marked(with_error(of[key], error, BY_KEY[key].places), key, of)
+    return trust_strip.marked(with_error(of[key], errors.of(key, of).error, BY_KEY[key].places), key, of)
 
 
 SHORT = [
@@ -253,8 +250,7 @@ def short_table(figures: list[dict]) -> str:
     by_rail = [{rail["name"]: rail["power_mean_W"] for rail in f["rails"] if len(f["rails"]) > 1} for f in figures]
     for key in SHORT:
         term = BY_KEY[key]
-        errors_of = [f["wa_error"] if key == "wa" else None for f in figures]
-        texts = [with_error(f[key], error, term.places) for f, error in zip(figures, errors_of, strict=True)]
+        texts = [with_error(f[key], errors.of(key, f).error, term.places) for f in figures]
         cells = [trust_strip.marked(text, key, f) for text, f in zip(texts, figures, strict=True)]
         rows.append([term.label + (f", {term.unit}" if term.unit else ""), *cells])
         if key == "power_mean_W":
@@ -290,18 +286,23 @@ def steady_words(verdict: dict | None) -> str:
     return f"{'yes' if verdict['passed'] else 'no'}: {words_of}"
 
 
-BRIEF = (("iops_mean", 0, "IOPS"), ("power_mean_W", 2, "W"), ("energy_uJ_per_io", 1, "µJ per write"))
+BRIEF = (  # of the end of the demo: figure, its places where it has no error, heading
+    ("iops_mean", 0, "IOPS"),
+    ("power_mean_W", 2, "W"),
+    ("energy_uJ_per_io", 1, "µJ per write"),
+    ("wa", 3, "WA"),
+)
 
 
 def brief(folders: Iterable[Path], review: int) -> list[str]:
     """For a terminal, of the window `steady` if there is one. review: the index of the run that the verdict judges."""
     loads = list(summary.of_folders(list(folders)))
     of_runs, first = _verdict(loads, review)
-    width, out = max(len(run.name) for run in of_runs), [first]
+    rows = [["", *(head for *_, head in BRIEF)]]
     for run in of_runs:
-        cells = [f"{number(run.figures[key], places)} {unit}" for key, places, unit in BRIEF]
-        wa = with_error(run.figures["wa"], run.figures.get("wa_error"), 3)
-        out.append(f"  {run.name:{width}}  {'  '.join(cells)}  WA {wa}")
+        known = ((run.figures[key], errors.of(key, run.figures).error, places) for key, places, _ in BRIEF)
+        rows.append([run.name, *(with_error(*of) for of in known)])
+    out = [first, *phases.text(rows, "  ", columns())]
     strips = _trusts(of_runs)
     return [*out, f"{strips}  SIMULATED" if all(figures["simulated"] for _, figures in loads) else strips]
 

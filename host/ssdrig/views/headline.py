@@ -24,7 +24,6 @@ SCALES = {  # unit: (from which value on, factor, the unit then), the largest fi
     "µs": ((1e6, 1e-6, "s"), (1e3, 1e-3, "ms"), (0, 1, "µs")),
     "s": ((7200, 1 / 3600, "h"), (1, 1, "s"), (0, 1e3, "ms")),
     "MB/s": ((1e3, 1e-3, "GB/s"), (0, 1, "MB/s")),
-    "IOPS": ((1e6, 1e-6, "MIOPS"), (1e4, 1e-3, "kIOPS"), (0, 1, "IOPS")),
     "µJ": ((1e6, 1e-6, "J"), (1e3, 1e-3, "mJ"), (0, 1, "µJ")),
     "J": ((0.1, 1, "J"), (0, 1e3, "mJ")),
     "W": ((0.1, 1, "W"), (0, 1e3, "mW")),
@@ -148,7 +147,7 @@ def in_a_sentence(name: str) -> str:
 
 
 def in_words(value: Uncertain, unit: str = "") -> str:
-    """ "9.41 ± 0.12 kIOPS": in the unit in which it reads best."""
+    """ "9.41 ± 0.12 ms": in the unit in which it reads best."""
     _, factor, name = next(
         (scale for scale in SCALES.get(unit, ()) if abs(value.value or 0.0) >= scale[0]), (0, 1, unit)
     )

@@ -3,7 +3,7 @@
 import base64
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -26,6 +26,7 @@ MARKS = {
 }
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LEAST_TICKS = 3
+OUTLINE = "fill:none;stroke-width:1.4;vector-effect:non-scaling-stroke;pointer-events:all"  # of a hollow mark
 LEAST_WHISKER_PX = 3  # a shorter error is hidden by its mark
 MOST_DOTS = 6000  # beyond this a series of seconds is drawn as its lowest and highest in each step
 
@@ -167,10 +168,14 @@ class Plot:
             before = point
         self.out.append(f'<path class="{f"line {kind}".strip()}" style="{style}" d="{"".join(d)}"/>')
 
-    def dots(self, points: Sequence[Point], style: str, kind: str = "", name: str = "") -> None:
-        """Many small points, as one path. `kind`: a further class; `name`: of the data."""
+    def dots(self, points: Sequence[Point], style: str, kind: str = "", name: str = "", hollow_px: float = 0.0) -> None:
+        """Many small points, as one path, or squares of `hollow_px`. `kind`: a further class; `name`: of the data."""
         self.drawn.append((name or f"points {len(self.drawn) + 1}", points))
-        d = "".join(f"M{x} {y}h0" for x, y in self._places(points))
+        half, side = round(hollow_px / 2, 2), f"h{hollow_px:g}v{hollow_px:g}h-{hollow_px:g}z"
+        d = "".join(
+            f"M{round(x - half, 1)} {round(y - half, 1)}{side}" if hollow_px else f"M{x} {y}h0"
+            for x, y in self._places(points)
+        )
         self.out.append(f'<path class="{f"dots {kind}".strip()}" style="{style}" d="{d}"/>')
 
     def area(self, upper: Sequence[Point], lower: Sequence[Point], style: str, name: str, kind: str = "") -> None:
@@ -182,10 +187,13 @@ class Plot:
     def mark(self, x: float, y: float, look: dict, title: str, radius: float = 4, kind: str = "") -> None:
         """One point in the shape and colour of marks.look, with words for the pointer. `kind`: a class."""
         self.drawn.append((title, [(x, y)]))
-        of_kind = f' class="{kind}"' if kind else ""
+        of_kind, colour = f' class="{kind}"' if kind else "", f"var({look['colour']})"
+        fill = f"fill:{colour}"
+        if look.get("hollow"):
+            fill = f"{OUTLINE};stroke:{colour}"
         self.out.append(
             f'<path{of_kind} d="{MARKS[look["shape"]]}" transform="translate({self.x(x)} {self.y(y)}) scale({radius})"'
-            f' style="fill:var({look["colour"]})"><title>{escape(title)}</title></path>'
+            f' style="{fill}"><title>{escape(title)}</title></path>'
         )
 
     def whisker(self, x: float, y: float, error: float | None, look: dict) -> None:
@@ -305,6 +313,8 @@ SHAPES = {  # how panels.js draws a run's marks, and the glyph for them in text
     "left": "◀",
     "right": "▶",
 }
+HOLLOW = dict(zip(SHAPES.values(), "○□△◇▽✛▯▭◁▷", strict=True))  # the glyphs without their fill
+DASHES = ("", "7 3", "2 3", "9 3 2 3")  # of lines, by the variant of a series
 COLOURS = ["blue", "green", "purple", "orange", "sky", "ink-soft", "yellow"]  # Okabe-Ito, darkened; report.css has them
 
 
@@ -312,3 +322,18 @@ def look(index: int) -> dict:
     """Shape, glyph and colour (a custom property of report.css) of run `index`. The reviewed run is vermillion."""
     shape = list(SHAPES)[index % len(SHAPES)]
     return {"shape": shape, "glyph": SHAPES[shape], "colour": f"--{COLOURS[index % len(COLOURS)]}"}
+
+
+def look_of_variant(number: int, variant: int) -> dict:
+    """As look(), of a series that is one of several variants: they share its colour. From variant to variant marks are
+    filled or hollow, and lines have other dashes."""
+    shape = list(SHAPES)[(number + len(SHAPES) // 2 * (variant // 2)) % len(SHAPES)]
+    hollow = bool(variant % 2)
+    glyph = HOLLOW[SHAPES[shape]] if hollow else SHAPES[shape]
+    return look(number) | {"shape": shape, "glyph": glyph, "hollow": hollow, "dash": DASHES[variant % len(DASHES)]}
+
+
+def stroke(look: Mapping) -> str:
+    """The style of a series' line."""
+    dash = f";stroke-dasharray:{look['dash']}" if look.get("dash") else ""
+    return f"stroke:var({look['colour']}){dash}"

@@ -55,9 +55,9 @@ def _plot(context: Context, name: str, logged: list[tuple[int, Row]]) -> str:
     title = f"{name}, by the application"
     plot = svg.Plot(title, 960, 250, (0.0, end or 1.0), reach)
     for number, t_s, values in lines:
-        colour = context.looks[number]["colour"] if len(context.tables) > 1 else "--blue"
+        look = context.looks[number] if len(context.tables) > 1 else svg.look(0)
         pairs = svg.thinned(list(zip(t_s.tolist(), values.tolist(), strict=True)), svg.most_dots(len(context.tables)))
-        plot.line(pairs, f"stroke:var({colour})", name=context.names[number])
+        plot.line(pairs, svg.stroke(look), name=context.names[number])
     plot.axes("s since the first I/O", name)
     return panel(title, plot.text() + context.legend(), "", "wide")
 

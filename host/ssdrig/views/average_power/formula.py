@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ssdrig.base.uncertain import Uncertain, propagated
-from ssdrig.base.words import digits, size
+from ssdrig.base.words import digits, period, size
 from ssdrig.reading.row import Row, Table
 
 DAY_S = 86_400.0
@@ -56,11 +56,10 @@ class Average(NamedTuple):
         """For people: the figure, each term, each assumption."""
         if self.power_W is None or self.period_s is None:
             return [f"average power: not known, {self.why}"]
-        days = self.period_s / DAY_S
         error = "error not known" if self.power_error_W is None else f"± {digits(1000 * self.power_error_W, 2)} mW"
         power = f"average power {digits(1000 * self.power_W, 4)} mW ({error})"
         return [
-            f"{power}, {digits(self.energy_Wh_per_day, 4)} Wh a day, over {digits(days, 4)} days",
+            f"{power}, {digits(self.energy_Wh_per_day, 4)} Wh a day, over {period(self.period_s / DAY_S)}",
             *(
                 f"{100 * term.share:5.1f} %  {digits(term.energy_J, 4)} J  {term.name}: {term.words}"
                 for term in self.terms
@@ -97,7 +96,7 @@ def average(
     total_J = sum(joules for _, joules, _ in parts)
     terms = tuple(Term(name, joules, joules / total_J if total_J else 0.0, words) for name, joules, words in parts)
     assumptions = (
-        f"{who} writes {size(bytes_per_day)} a day, so the benchmark is the work of {digits(period_s / DAY_S, 4)} days",
+        f"{who} writes {size(bytes_per_day)} a day, so the benchmark is the work of {period(period_s / DAY_S)}",
         "the drive stays powered all the time, and idles in the state in which idle power was measured",
         "background work follows once, as after the benchmark",
         "reads and writes are mixed as in the benchmark, at its speed",

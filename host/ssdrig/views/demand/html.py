@@ -148,7 +148,7 @@ def _outstanding(context: Context, path: str, series: Sequence[tuple]) -> list[s
         plot = svg.Plot(title, WIDTH, HEIGHT, x, y, x_log=True)
         looks = [svg.look(i) for i in range(len(of))]
         for (line, points_of), look in zip(of.items(), looks, strict=True):
-            plot.line(points_of, f"stroke:var({look['colour']})")
+            plot.line(points_of, svg.stroke(look))
             for at, iops in points_of:
                 plot.mark(at, iops, look, f"{line}, {at} in flight: {figure(iops)} IOPS")
         plot.axes("I/Os in flight: threads × queue depth", "IOPS")
@@ -172,7 +172,7 @@ def _known(dots: Sequence[Dot], scale: float) -> list[tuple[Dot, float, float]]:
 def _draw(plot: svg.Plot, line: str, dots: Sequence[Dot], look: dict, shown: Unit, speed: str) -> None:
     """A line, which breaks where a point is not known, and its marks."""
     known = {dot: (x, y) for dot, x, y in _known(dots, shown.scale)}
-    plot.line([known.get(dot, (0.0, math.nan)) for dot in dots], f"stroke:var({look['colour']})")
+    plot.line([known.get(dot, (0.0, math.nan)) for dot in dots], svg.stroke(look))
     for dot, (x, y) in known.items():
         words = ", ".join(filter(None, (line, dot.at)))
         plot.mark(x, y, look, f"{words}: {figure(x)} {speed}, {figure(y)} {shown.name}")

@@ -77,7 +77,7 @@ def drawn(title: str, curves: Sequence[tuple[Mapping, dict, str]]) -> svg.Plot |
             plot.area(high, low, f"fill:var({look['colour']});fill-opacity:.2", "mean ± standard deviation", kind)
         curve = [(at * scale, watts) for at, watts in curve]
         level = [(curve[0][0], of["level_W"]), (curve[-1][0], of["level_W"])]
-        style = f"stroke:var({look['colour']})"
+        style = svg.stroke(look)
         plot.line(level, f"{style};stroke-width:1;stroke-dasharray:2 3", kind, "level")
         plot.line(curve, f"{style};stroke-width:1.8", kind, "mean")
     return plot

@@ -71,7 +71,7 @@ def _slower(title: str, names: list[str], rows: list[Row], looks: list[dict], ev
         ms, count = row.latencies()
         slower = np.append(1.0, (count.sum() - np.cumsum(count)) / count.sum()).clip(floor)  # a step at each latency
         corners = zip(np.repeat(ms, 2).tolist(), np.repeat(slower, 2)[1:-1].tolist(), strict=True)
-        plot.line(list(corners), f"stroke:var({look['colour']})")
+        plot.line(list(corners), svg.stroke(look))
     plot.axes("ms, submission included (lat)", "share of the I/Os")
     return panel(title, plot.text() + svg.legend(names, looks))
 
@@ -99,7 +99,7 @@ def _counted(row: Row, name: str, every: list[Row]) -> str:
             lacking.append(words)
             continue
         look = svg.look(i)
-        plot.line([(at, 0.5), (at, top)], f"stroke:var({look['colour']})", "dashed")
+        plot.line([(at, 0.5), (at, top)], svg.stroke(look), "dashed")
         percentiles.append((f"{words}: {figure(at)} ms", look))
     plot.axes("ms, submission included (lat)", "I/Os")
     soft = f"Too few I/Os for {', '.join(lacking)}." if lacking else ""

@@ -97,7 +97,7 @@ def load_line_view(context: Context) -> str:
                 line = fit(seen)
                 if line.P0_W is not None and line.e_uJ is not None:
                     ends = [(at, line.P0_W + line.e_uJ * 1e-6 * at) for at in (0.0, max(dot.iops for dot in seen))]
-                    plot.line(ends, f"stroke:var({look['colour']})")
+                    plot.line(ends, svg.stroke(look))
                 for dot in seen:
                     plot.whisker(dot.iops, dot.power_W, dot.error_W, look)
                     words_of_dot = f"{name + ', ' if name else ''}{figure(dot.iops)} IOPS: {figure(dot.power_W)} W"

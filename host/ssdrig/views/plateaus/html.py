@@ -71,8 +71,7 @@ def _of_runs(context: Context) -> str:
         for run, row in of:
             curve = row.result.get("curve_GB_MBps", [])
             if len(curve):
-                colour = context.looks[run]["colour"]
-                plot.line([(at, speed) for at, speed in curve], f"stroke:var({colour})", name=context.names[run])
+                plot.line([(at, speed) for at, speed in curve], svg.stroke(context.looks[run]), name=context.names[run])
             if run < (context.subjects or len(context.tables)):
                 why = next((note for note in row.notes if note.startswith("plateaus: ")), "not known")
                 lines[run] = f"<p>{escape(context.names[run])}: {escape(in_words(row) if len(curve) else why)}</p>"
@@ -141,7 +140,7 @@ def recovery(context: Context) -> str:
             )
             look = svg.look(0)
             ordered = sorted(rests, key=lambda stay: stay.rest_s)
-            plot.line([(rest.rest_s, rest.cache_bytes / 1e9) for rest in ordered], f"stroke:var({look['colour']})")
+            plot.line([(rest.rest_s, rest.cache_bytes / 1e9) for rest in ordered], svg.stroke(look))
             for rest in rests:
                 words = f"{figure(rest.rest_s)} s: {size(rest.cache_bytes)}"
                 plot.mark(rest.rest_s, rest.cache_bytes / 1e9, look, words)

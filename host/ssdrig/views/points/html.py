@@ -142,7 +142,7 @@ def lines(context: Context) -> str:
                 plot = svg.Plot(title, 480, 300, (-0.4, len(xs) - 0.6), reach, y_log=context.log)
                 for name, line, look in zip(names, of, looks, strict=True):
                     dots = [(i, v * shown.scale) for i, (v, *_) in enumerate(line) if v is not None]
-                    plot.line(dots, f"stroke:var({look['colour']})")
+                    plot.line(dots, svg.stroke(look))
                     for i, (v, error, _) in enumerate(line):
                         if v is not None and error is not None:
                             plot.whisker(i, v * shown.scale, error * shown.scale, look)

@@ -1,7 +1,7 @@
 """Views of time and of rounds: scatter, series, rounds, steady."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -65,14 +65,23 @@ def _scatter(context: Context, word: str, path: str, window: str | None, of: lis
     longest = max(len(t) for *_, t, _ in of)
     size = 5 if longest < 400 else 3 if longest < 2500 else 2
     for run, _, _, _, t, values in sorted(of, key=lambda item: context.order.index(item[0])):
-        colour = context.looks[run]["colour"] if len(context.tables) > 1 else "--blue"
+        look = context.looks[run] if len(context.tables) > 1 else svg.look(0)
         name = context.names[run] if len(context.tables) > 1 else path
         pairs = svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist())), svg.most_dots(len(context.tables)))
-        plot.dots(pairs, f"stroke:var({colour});stroke-width:{size}", name=name)
+        _dots(plot, pairs, look, size, name)
     plot.axes("s since the first I/O", axis_title(word, shown.name, rows))
     whose = f" of {context.names[context.review]}" * (len(context.tables) > 1)
     soft = f"Shaded: the window steady{whose}." if marked else ""
     return panel(title, plot.text() + context.legend(), soft, "wide")
+
+
+def _dots(plot: svg.Plot, pairs: Sequence[svg.Point], look: Mapping, size: int, name: str) -> None:
+    """The seconds of a run; squares of a line where its marks are hollow."""
+    colour = f"stroke:var({look['colour']})"
+    if look.get("hollow"):
+        plot.dots(pairs, f"{colour};stroke-width:1", name=name, hollow_px=max(2, size - 1))
+    else:
+        plot.dots(pairs, f"{colour};stroke-width:{size}", name=name)
 
 
 def _within(context: Context, path: str, word: str, window: str | None) -> list[list[tuple]]:
@@ -167,7 +176,7 @@ def _course(
 ) -> None:
     """The line of one step of one run; marks for what SMART reads now and then; the mean of a step of one second."""
     pairs, mean = svg.thinned(list(zip(t.tolist(), (values * shown.scale).tolist())), most), row.value(word)
-    style = f"stroke:var({look['colour']})"
+    style = svg.stroke(look)
     if word in ("wa", "C"):
         plot.line(pairs, style, name=name)
         for x, y in pairs:
@@ -224,7 +233,7 @@ def _rounds(context: Context, path: str, table: Table, names, words: str, of, lo
         plot.band(last_ones[0] - 0.4, last_ones[-1] + 0.4)
     for name, line, look in zip(names, of, looks, strict=True):
         dots = [(n, v * shown.scale) for n, v, _ in line]
-        plot.line(dots, f"stroke:var({look['colour']})", name=name or path)
+        plot.line(dots, svg.stroke(look), name=name or path)
         for n, v, error in line:
             plot.whisker(n, v * shown.scale, None if error is None else error * shown.scale, look)
         for n, v in dots:
@@ -286,7 +295,7 @@ def _steady(context: Context, table: Table, one: Verdict, name: str) -> str:
         plot.line([(first - 0.4, y), (last + 0.4, y)], "stroke:var(--green)", style)
         plot.words(plot.x(last + 0.4) - 3, round(at, 1), words, "end soft halo")
     plot.line([(first, ends[0] * scale), (last, ends[1] * scale)], "stroke:var(--review);stroke-width:2")
-    plot.line([(i, v * scale) for i, v in enumerate(values, one.first)], f"stroke:var({look['colour']})")
+    plot.line([(i, v * scale) for i, v in enumerate(values, one.first)], svg.stroke(look))
     for i, v in enumerate(values, one.first):
         plot.mark(i, v * scale, look, f"round {i}: {figure(v * scale)} {shown.name}")
     plot.axes("round", shown.title, svg.counted(last, one.first))
@@ -384,14 +393,14 @@ def _panel(context: Context, word: str, path: str, entries: list[tuple], shown: 
         look = context.looks[run] if several else svg.look(0)
         name = context.names[run] if several else ""
         if context.along == MINUTES or word in ("wa", "C"):
-            plot.line(pairs, f"stroke:var({look['colour']})", name=name)
+            plot.line(pairs, svg.stroke(look), name=name)
             for a, b in pairs:
                 place = f"minute {a + 0.5:.0f}" if context.along == MINUTES else figure(a)
                 plot.mark(a, b, look, f"{place}: {figure(b)} {shown.name}", 3)
         else:
             size = 5 if len(pairs) < 400 else 3 if len(pairs) < 2500 else 2
             most = svg.most_dots(len(context.tables))
-            plot.dots(svg.thinned(pairs, most), f"stroke:var({look['colour']});stroke-width:{size}", name=name)
+            _dots(plot, svg.thinned(pairs, most), look, size, name)
     plot.axes(AXIS[context.along], axis_title(word, shown.name, rows))
     return panel(title, plot.text() + context.legend(), " ".join(softs), "wide")
 

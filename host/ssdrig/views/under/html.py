@@ -88,7 +88,7 @@ def _plot(title: str, rows: Sequence[Row]) -> str:
     lines = [(name, known) for name, known in lines if known]
     looks = [svg.look(i) for i in range(len(lines))]
     for (name, known), look in zip(lines, looks, strict=True):
-        plot.line(known, f"stroke:var({look['colour']})")
+        plot.line(known, svg.stroke(look))
         for at, value in known:
             plot.mark(at, value, look, f"{figure(at)} writes a second, {name}: {figure(value)} µs")
     plot.axes("Writes, IOPS", "Read latency, µs")

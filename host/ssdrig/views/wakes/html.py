@@ -97,7 +97,7 @@ def _plot(title: str, lines: list[tuple[str, list[tuple[float, float | None]]]],
     plot, looks = svg.Plot(title, WIDTH, HEIGHT, x, y, x_log=True, y_log=True), []
     for i, (_, line) in enumerate(known):
         looks.append(svg.look(i))
-        plot.line(line, f"stroke:var({looks[i]['colour']})")
+        plot.line(line, svg.stroke(looks[i]))
         for at, value in line:
             plot.mark(at, value, looks[i], f"{figure(at)} s: {figure(value)}")
     plot.axes("Pause before it, s", y_title)
