@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from selfcheck import Figure, at_least, doctor, exactly, in_turn
-from ssdrig.rig import bring_up, builds
+from ssdrig.rig import answers, bring_up, builds
 
 SOUND = 100
 BUILD = "two_rails"
@@ -74,7 +74,7 @@ class Rig:
         """What its builder types when asked."""
         for one in readings:
             where = "" if one.rail is None else f"rail {one.rail}, "
-            if words == f"{where}{one.words}, {one.unit}: ":
+            if words == f"{where}{one.words}, {'y or n' if one.unit == 'yes' else one.unit}: ":
                 if one.optional and (one.key, one.rail) not in self.wrong:
                     return ""
                 value = self.shown(one.key, one.rail)
@@ -165,7 +165,8 @@ def by_hand(rig: Rig) -> int | None:
     """The first step by hand that fails."""
     build = builds.read(rig.build)
     readings = bring_up.readings(build)
-    done = bring_up.by_hand(build, lambda words: rig.answer(words, readings), lambda words: None)
+    typed = answers.Questions(lambda words: rig.answer(words, readings), lambda words: None, tries=1)
+    done = bring_up.by_hand(build, typed)
     return bring_up.first_failed(done)
 
 

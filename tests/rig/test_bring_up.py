@@ -5,8 +5,12 @@ import hashlib
 import io
 import json
 import os
+import pty
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from random import Random
 
 import pytest
@@ -15,10 +19,10 @@ from conftest import ROOT
 from selfcheck import bring_up as bench
 from selfcheck import doctor as doctor_bench
 from ssdrig import cli
-from ssdrig.base.errors import RigError, UsageError
+from ssdrig.base.errors import NoAnswer, RigError, UsageError
 from ssdrig.commands import rig_doctor
 from ssdrig.meter.pico import certificate
-from ssdrig.rig import bring_up, builds, checks
+from ssdrig.rig import answers, bring_up, builds, checks, stored_steps
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +32,12 @@ def state(tmp_path, monkeypatch):
 
 BUILD = builds.read(bench.BUILD)
 READINGS = bring_up.readings(BUILD)
+
+
+def asked(typed, say=lambda words: None, tries=answers.TRIES):
+    """Questions that are answered with these lines, in turn."""
+    typed = iter(typed)
+    return answers.Questions(lambda words: next(typed), say, tries)
 
 
 @pytest.mark.parametrize("name", bench.BY_HAND)
@@ -79,8 +89,8 @@ def test_a_loss_is_judged_within_the_meters_last_digit(supply, drive, ok):
     wanted = [one for one in bring_up.readings(builds.read("one_rail")) if one.key in ("supply", "drive")]
     if supply.startswith("12"):
         wanted = [one for one in READINGS if one.key in ("supply", "drive") and one.rail == 1]
-    answers = iter([supply, drive, ""])
-    done = bring_up.step(4, wanted, lambda words: next(answers), lambda words: None)
+    typed = [supply, drive, ""]
+    done = bring_up.step(4, wanted, asked(typed))
     assert [check.ok for check in done.checks if check.name == "lost"] == [ok]
 
 
@@ -101,7 +111,7 @@ def test_nothing_is_asked_behind_a_step_that_failed():
         asked.append(words)
         return bench.Rig(Random(1), bench.BY_HAND["fuse missing"][1]).answer(words, READINGS)
 
-    done = bring_up.by_hand(BUILD, ask, lambda words: None)
+    done = bring_up.by_hand(BUILD, answers.Questions(ask, lambda words: None))
     assert [one.step for one in done] == [1, 2, 3, 4] and done[-1].checks[-1].name == "drive"
     assert not any(", GATE" in words or "SCOPE" in words for words in asked)
 
@@ -133,26 +143,38 @@ def test_limits_are_those_of_the_readme():
 
 
 @pytest.mark.parametrize(
-    ("text", "ok"), [("2.31", True), ("2,31\n", True), ("22", False), ("ol", False), ("OL", False), ("0", False)]
+    ("text", "ok"),
+    [("2.31", True), ("2,31\n", True), ("2310 Ohm", True), ("22", False), ("ol", False), ("OL", False), ("0", False)],
 )
 def test_an_answer_is_judged(text, ok):
     reading = next(one for one in READINGS if one.key == "OFF")
-    assert bring_up.judged(reading, text).ok is ok
+    assert bring_up.asked(reading, asked([text]))[0].ok is ok
 
 
-@pytest.mark.parametrize("text", ["", "x", "nan", "2.2 kOhm", "y"])
-def test_an_answer_that_is_none_is_asked_for_again(text):
+@pytest.mark.parametrize("text", ["", "x", "nan", "2.2 V", "y", "2200", "2.2.0"])
+def test_an_answer_that_is_none_or_in_another_unit_is_asked_for_again(text):
     reading = next(one for one in READINGS if one.key == "OFF")
-    with pytest.raises(ValueError):
-        bring_up.judged(reading, text)
-    answers = iter([text, "2.3", ""])
-    done = bring_up.step(2, [reading], lambda words: next(answers), lambda words: None)
+    done = bring_up.step(2, [reading], asked([text, "2.3", ""]))
     assert not done.failed and done.checks[0].value == 2.3
+
+
+def test_a_step_is_not_failed_by_what_was_typed_wrong():
+    """3.3 A for V, mV without a unit, an empty line, a comma; each is asked for again or understood."""
+    wanted = [one for one in bring_up.readings(builds.read("one_m2_rail")) if one.step == 4]
+    heard = []
+    done = bring_up.step(4, wanted, asked(["3.31 A", "3310", "3310 mV", "", "3,305 V", "maybe", "y", ""], heard.append))
+    assert {check.name: check.ok for check in done.checks} == {
+        "supply": True,
+        "drive": True,
+        "lost": True,
+        "cold": True,
+    }
+    assert done.checks[0].value == pytest.approx(3.31) and sum("found:" in line for line in heard) == 4
 
 
 def test_an_open_circuit_can_be_kept_as_json():
     reading = next(one for one in READINGS if one.key == "through")
-    check = bring_up.judged(reading, "ol")
+    check, _ = bring_up.asked(reading, asked(["ol"]))
     assert check.ok and json.loads(json.dumps(check._asdict(), allow_nan=False))["value"] == 1e9
 
 
@@ -194,8 +216,7 @@ def test_the_voltmeter_and_the_rig_are_compared():
 
 
 def test_the_voltage_with_run_held_is_a_number():
-    answers = iter(["nan", "inf", "5 V", "", "5,01"])
-    (check,) = bring_up.run_held(builds.read("one_rail"), lambda words: next(answers))
+    (check,) = bring_up.run_held(builds.read("one_rail"), asked(["nan", "inf", "5 A", "", "5,01"]))
     assert check.value == 5.01 and check.ok
 
 
@@ -223,10 +244,100 @@ def test_the_command_stops_before_it_needs_a_board(monkeypatch, capsys, tmp_path
         ["--build", "two_rails"],
         ["--board", "breakout"],
         ["--bring-up", "--build", "two_rails", "--yes"],
+        ["--afresh"],
     ],
 )
 def test_options_that_do_not_fit(words):
     assert cli.main(["rig", "doctor", *words]) == UsageError.exit_code
+
+
+COMMAND = ["rig", "doctor", "--bring-up", "--build", bench.BUILD, "--rig", "/dev/null"]
+
+
+def piped(text, *more):
+    """The command with these lines on standard input, which is not a terminal."""
+    argv = [sys.executable, "-m", "ssdrig", *COMMAND, *more]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
+    return subprocess.run(argv, input=text, capture_output=True, text=True, env=env, cwd=ROOT)
+
+
+def lines_of(rig, steps, build=BUILD):
+    """What the builder of a rig types in these steps, each with a line for its photo."""
+    out = []
+    for number in steps:
+        for one in bring_up.readings(build):
+            if one.step == number:
+                where = "" if one.rail is None else f"rail {one.rail}, "
+                out.append(rig.answer(f"{where}{one.words}, {'y or n' if one.unit == 'yes' else one.unit}: ", READINGS))
+        out.append("")
+    return [f"{line}\n" for line in out]
+
+
+def stored():
+    return stored_steps.read(BUILD, None)
+
+
+def test_without_a_terminal_an_answer_that_is_none_ends_it_with_its_own_code():
+    done = piped("3.3 A\n")
+    assert done.returncode == NoAnswer.exit_code == 22
+    assert done.stderr.count("error:") == 1 and "found: amperes: '3.3 A'" in done.stderr and not stored()
+
+
+@pytest.mark.parametrize("steps", [1, 3, 6])
+def test_the_steps_before_an_interruption_are_offered_again(steps):
+    """Standard input ends within the next step, as of a terminal that is closed."""
+    typed = lines_of(bench.Rig(Random(7)), range(1, steps + 1))
+    first = piped("".join(typed))
+    assert first.returncode == (NoAnswer.exit_code if steps < 6 else RigError.exit_code), first.stderr
+    assert [one.step for one in stored()] == [*range(1, steps + 1)]
+    again = piped("y\n")
+    assert again.returncode == first.returncode and f"resumed at step {steps + 1}: steps 1 to {steps}" in again.stderr
+    assert f"[{steps + 1} of 9]" in again.stderr or steps == 6
+    assert f"[{steps} of 9]" not in again.stderr
+    afresh = piped("n\n")
+    assert "[1 of 9]" in afresh.stderr and "resumed" not in afresh.stderr and len(stored()) == steps
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGHUP])
+def test_a_signal_loses_the_step_under_way_alone(number):
+    """At a terminal: two steps, then the signal, then the command again to a failed step, whose certificate has all."""
+    typed = lines_of(bench.Rig(Random(9)), (1, 2))
+    ours, theirs = pty.openpty()
+    argv = [sys.executable, "-m", "ssdrig", *COMMAND]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
+    listens = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` has it ignored
+    how = {"stdin": theirs, "stdout": theirs, "stderr": theirs, "env": env, "cwd": ROOT, "preexec_fn": listens}
+    process = subprocess.Popen(argv, **how)
+    os.close(theirs)
+    seen = until(ours, b"kOhm: ")
+    for line in typed:
+        os.write(ours, line.encode())
+    seen = until(ours, b"VGATE to GND, V: ")
+    process.send_signal(number)
+    process.wait(60)
+    os.close(ours)
+    assert b"[3 of 9]" in seen and [one.step for one in stored()] == [1, 2]
+    again = piped("y\n0\n\n", "--json")
+    made = json.loads(again.stdout)
+    assert made["failed"] == ["gate supply"] and [one["step"] for one in made["bring_up"]] == [1, 2, 3]
+    assert made["bring_up"][0]["utc_ns"] < made["bring_up"][2]["utc_ns"] <= made["utc_ns"]
+    assert again.returncode == RigError.exit_code and not stored()
+
+
+def until(terminal, wanted):
+    seen = b""
+    while wanted not in seen:
+        seen += os.read(terminal, 65536)
+    return seen
+
+
+def test_a_folder_that_takes_no_file_ends_nothing(monkeypatch, tmp_path):
+    (tmp_path / "state").write_text("a file")
+    heard = []
+    with pytest.raises(NoAnswer):
+        questions = asked([*lines_of(bench.Rig(Random(5)), (1,)), "3.3 A"], heard.append, tries=1)
+        rig_doctor.brought_up(None, BUILD, None, questions)
+    assert any("not stored" in line for line in heard)
 
 
 @pytest.mark.keeps_time
@@ -247,7 +358,8 @@ def test_a_first_power_up_of_a_stand_in(name, step, tmp_path, monkeypatch):
 
     def carried_out(port, resistor, connect, say):
         made["connect"] = connect
-        return rig_doctor.brought_up(port, {**BUILD, "build": None}, resistor, ask, lambda words: None)
+        questions = answers.Questions(ask, lambda words: None)
+        return rig_doctor.brought_up(port, {**BUILD, "build": None}, resistor, questions)
 
     monkeypatch.setattr(doctor_bench, "carried_out", carried_out)
     monkeypatch.setattr(rig_doctor.ports, "find", lambda port: port)

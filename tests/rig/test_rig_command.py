@@ -8,7 +8,7 @@ import time
 import pytest
 from simboard import REAL_TIME, SUPPLY_OHM, Board, lent_port, make_feed, run_rig
 
-from ssdrig.base.errors import RigError, UsageError
+from ssdrig.base.errors import NoAnswer, RigError, UsageError
 from ssdrig.commands import rig as rig_command
 from ssdrig.meter import calibration, wire
 from ssdrig.meter.pico.session import session
@@ -215,7 +215,7 @@ def test_the_end_of_standard_input_changes_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr("sys.stdin", io.StringIO("Meter 1\n"))
     with bench(tmp_path) as load:
-        with pytest.raises(UsageError, match="answers on standard input"):
+        with pytest.raises(NoAnswer, match="an answer on standard input"):
             run_rig("calibrate", "--rig", load.port)
         with session(load.port, stream=False) as rig_session:
             assert rig_session.hello["rails"][0]["calibration"] is None

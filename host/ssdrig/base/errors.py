@@ -159,6 +159,12 @@ class CannotTell(SsdrigError):
     exit_code = 21
 
 
+class NoAnswer(SsdrigError):
+    """A question was not answered: standard input ended, or the text is not an answer."""
+
+    exit_code = 22
+
+
 INTERRUPTED = 130
 TO_ITS_END = "the step to its end"  # the `expected` of a PowerCut
 

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 from ssdrig.base.arguments import seconds
-from ssdrig.base.errors import RigError, UsageError
+from ssdrig.base.errors import NoAnswer, RigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.commands import rig_doctor, rig_switch
 from ssdrig.meter import calibration
 from ssdrig.meter.pico import ports
 from ssdrig.meter.pico.session import Session, session
-from ssdrig.rig import builds, calibrate, flash
+from ssdrig.rig import answers, builds, calibrate, flash
 from ssdrig.rig.info import info, milliwatts, of_load
 
 BACK_S = 15.0  # a board may take this long from the start of main.py to its hello
@@ -308,7 +308,8 @@ def _calibrate(args: argparse.Namespace) -> int:
                 "board": rig_session.hello.get("serial", ""),
             }
         else:
-            stored = calibrate.guided(rig_session, args.rail, args.quantity, _ask, _say, resistor)
+            questions = answers.Questions(_ask, _say, answers.TRIES if sys.stdin.isatty() else 1)
+            stored = calibrate.guided(rig_session, args.rail, args.quantity, questions, resistor)
     with session(port, stream=False) as rig_session:
         rig_session.store_calibration(args.rail, stored)
     return _print_stored(args, stored)
@@ -338,9 +339,8 @@ def _ask(words: str) -> str:
     _say(words)
     line = sys.stdin.readline()
     if not line:
-        raise UsageError(
-            "answers on standard input", "its end; nothing was changed", "run it on a terminal, or give --readings FILE"
-        )
+        do = "run it on a terminal, or give --readings FILE"
+        raise NoAnswer(f"an answer on standard input, to: {words.strip()}", "its end; nothing was changed", do)
     return line
 
 

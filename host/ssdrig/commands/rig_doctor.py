@@ -1,6 +1,7 @@
 """ssdrig rig doctor: the rig's self-test and its certificate."""
 
 import argparse
+import contextlib
 import io
 import json
 import sys
@@ -9,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ssdrig.base import latch
-from ssdrig.base.errors import RigError, UsageError
+from ssdrig.base.errors import NoAnswer, RigError, SsdrigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.meter.pico import certificate, ports
 from ssdrig.meter.pico.certificate import Check
 from ssdrig.meter.pico.session import session
-from ssdrig.rig import bring_up, builds, doctor
+from ssdrig.rig import answers, bring_up, builds, doctor, stored_steps
 from ssdrig.rig.checks import of_hello
 from ssdrig.switch.pico import unless_on
 
@@ -43,6 +44,9 @@ def subcommand(words) -> None:
         choices=bring_up.BOARDS,
         help="with --bring-up: what carries it, where that is not the build's documented one",
     )
+    sub.add_argument(
+        "--afresh", action="store_true", help="with --bring-up: from step 1, whatever an interrupted one has stored"
+    )
     sub.add_argument("--to", type=Path, metavar="FILE", help="also write the certificate here")
     sub.add_argument("--yes", action="store_true", help="do not ask: nothing is connected, then the resistor is")
     sub.add_argument("--json", action="store_true", help="print the certificate")
@@ -59,6 +63,8 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError("--bring-up without --yes", "both", "it asks for your meter's readings")
     if args.board and not args.bring_up:
         raise UsageError("--board with --bring-up", "--board alone", "add --bring-up --build NAME")
+    if args.afresh and not args.bring_up:
+        raise UsageError("--afresh with --bring-up", "--afresh alone", "add --bring-up --build NAME")
     if args.build is not None:
         builds.read(args.build)
     if args.to:
@@ -67,14 +73,24 @@ def check(args: argparse.Namespace) -> None:
 
 def _doctor(args: argparse.Namespace) -> int:
     resistor = None if args.resistor is None else (args.rail, args.resistor)
-    if args.bring_up:
-        made = brought_up(args.port, builds.read(args.build), resistor, answer, _say, args.board)
+    build = builds.read(args.build) if args.bring_up else None
+    if build is not None:
+        questions = answers.Questions(answer, _say, answers.TRIES if sys.stdin.isatty() else 1)
+        try:
+            made = brought_up(args.port, build, resistor, questions, args.board, args.afresh)
+        except (KeyboardInterrupt, SsdrigError):
+            if done := stored_steps.read(build, args.board):
+                _say(f"steps {done[0].step} to {done[-1].step} are kept: the same command offers to continue there")
+            raise
     else:
         port = ports.find(args.port)
         connect = (lambda words: None) if args.yes else _ask
         connect("take the drive off: nothing may be connected at the drive's connectors while its power is cut")
         made = carried_out(port, resistor, connect, lambda check: _say(check.words()))
     path = certificate.keep(made, args.to)
+    if build is not None:
+        with contextlib.suppress(OSError):
+            stored_steps.forget(build, args.board)
     if args.json:
         print(json.dumps(made))
     count = sum(check["ok"] is True for check in made["checks"])
@@ -91,24 +107,51 @@ def brought_up(
     port: str | None,
     build: dict,
     resistor: tuple[int, float] | None,
-    ask: bring_up.Ask,
-    say: Callable[[str], None],
+    questions: answers.Questions,
     board: str | None = None,
+    afresh: bool = False,
 ) -> dict:
-    """The certificate of a first power-up. A step by hand that fails is the last one: the board is not asked then."""
-    done = bring_up.by_hand(build, ask, say, board)
+    """The certificate of a first power-up. A step by hand that fails is the last one: the board is not asked then.
+    Raises NoAnswer, and what examined() does; the steps that have passed are stored.
+
+    afresh: no step that is stored is offered"""
+
+    def keep(done: list[bring_up.Done]) -> None:
+        try:
+            stored_steps.keep(build, board, done)
+        except OSError as error:
+            questions.show(f"  this step is not stored, in case of an interruption: {error.strerror}")
+
+    before = [] if afresh else _continued(stored_steps.read(build, board), questions)
+    done = bring_up.by_hand(build, questions, board, before, keep)
     if bring_up.first_failed(done):
         return _of_steps({"serial": "not-powered", "build": build["build"]}, done, resistor)
 
     def connect(words: str) -> None:
-        ask(f"{words}, then press Enter: ")
+        questions.ask(f"{words}, then press Enter: ")
 
-    hello, checks = examined(ports.find(port), resistor, connect, lambda check: say(check.words()), build)
+    hello, checks = examined(ports.find(port), resistor, connect, lambda check: questions.show(check.words()), build)
     checks += bring_up.of_voltmeter(done, checks)
     checks += bring_up.without_resistor(build, resistor[0] if resistor else None)
     if all(check.ok is not False for check in checks):
-        checks += bring_up.run_held(build, ask)
+        checks += bring_up.run_held(build, questions)
     return _of_steps(hello, bring_up.grouped(done, checks), resistor)
+
+
+def _continued(done: list[bring_up.Done], questions: answers.Questions) -> list[bring_up.Done]:
+    """The steps of an interrupted power-up that the builder goes on from."""
+    if not done:
+        return []
+    last = done[-1]
+    at = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime((last.utc_ns or 0) / 1e9))
+    questions.show(f"steps {done[0].step} to {last.step} of this build passed, the last at {at}:")
+    for check in (check for one in done for check in one.checks):
+        questions.show(f"  {check.words()}")
+    questions.show("take them again if this is another rig, or if anything was soldered since")
+    if not questions.yes(f"continue at step {last.step + 1}, or (n) from step 1; y or n: "):
+        return []
+    questions.show(f"resumed at step {last.step + 1}: steps {done[0].step} to {last.step} are those of {at}")
+    return done
 
 
 def _of_steps(hello: dict, done: list[bring_up.Done], resistor: tuple[int, float] | None) -> dict:
@@ -149,20 +192,21 @@ def examined(
 
 
 def answer(words: str) -> str:
-    """A line that is typed. Raises UsageError at its end."""
+    """A line that is typed. Raises NoAnswer at the end of standard input."""
     _say(words)
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")  # a photo's name may be any bytes
+    # a photo's name may be any bytes; Python refuses to change this once a later line has arrived
+    if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors != "surrogateescape":
+        sys.stdin.reconfigure(errors="surrogateescape")
     line = sys.stdin.readline()
     if not line:
-        raise UsageError("answers on standard input", "its end; no certificate was made", "run it on a terminal")
+        raise NoAnswer(f"an answer on standard input, to: {words.strip()}", "its end", "run it on a terminal")
     return line
 
 
 def _ask(words: str) -> None:
     _say(f"{words}, then press Enter")
     if not sys.stdin.readline():
-        raise UsageError("Enter on standard input", "its end", "run it on a terminal, or give --yes")
+        raise NoAnswer("Enter on standard input", "its end", "run it on a terminal, or give --yes")
 
 
 def _say(text: str) -> None:

@@ -3,9 +3,9 @@ on a meter before the Pico is in its socket, then what the rig's self-test finds
 after it parts may burn."""
 
 import hashlib
-import math
 import shlex
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +13,9 @@ from ssdrig.base.errors import UsageError
 from ssdrig.meter import nominal
 from ssdrig.meter.pico.certificate import Check
 from ssdrig.rig import checks
+from ssdrig.rig.answers import Questions
 from ssdrig.rig.builds import GATE_SUPPLY_V
 
-Ask = Callable[[str], str]
 CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
@@ -23,8 +23,6 @@ LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # by
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
 AT_DRIVE_V = 0.01  # that the rail loses without a load
 BREAKOUTS = ("one_rail", "one_m2_rail")
-OPEN = ("ol", "inf", "open")
-YES, NO = ("y", "yes"), ("n", "no")
 STEPS = {
     1: "nothing powered, no drive, Pico not in its socket; ohmmeter, plus lead at the first point",
     2: "still unpowered: the two lines of each rail at the Pico's pins, to ground",
@@ -80,14 +78,18 @@ class Reading(NamedTuple):
     do: str
     optional: bool = False
 
+    def fits(self, value: float) -> bool:
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
 
 class Done(NamedTuple):
-    """A step that was taken: its checks, and the builder's photo of it, if there is one."""
+    """A step that was taken: its checks, the builder's photo of it, if there is one, and when a step by hand ended."""
 
     step: int
     checks: list[Check]
     photo: str | None = None
     photo_sha256: str | None = None
+    utc_ns: int | None = None
 
     @property
     def failed(self) -> bool:
@@ -148,65 +150,52 @@ def _of_rail(n: int, mV: int, ratio: float | None, circuit: Circuit) -> list[Rea
     return out
 
 
-def judged(reading: Reading, answer: str) -> Check:
-    """The check made from an answer. Raises ValueError for an invalid answer."""
-    text = answer.strip().lower().replace(",", ".")
-    if not text and reading.optional:
-        return checks.skipped(reading.key, reading.rail, "not tried")
+def judged(reading: Reading, value: float) -> Check:
+    """The check made from a reading; 1.0 and 0.0 are yes and no."""
     if reading.unit == "yes":
-        if text not in (*YES, *NO):
-            raise ValueError("y or n")
-        return checks.fact(reading.key, reading.rail, text in YES, "yes" if text in YES else "no", reading.do)
-    value = math.inf if text in OPEN else float(text)
-    if math.isnan(value) or (math.isinf(value) and reading.unit != "kOhm"):
-        raise ValueError("a number")
+        return checks.fact(reading.key, reading.rail, value > 0, "yes" if value else "no", reading.do)
     # an open circuit is not a number of JSON
     shown = min(value, 1e9)
     return checks.figure(reading.key, reading.rail, shown, reading.unit, reading.low, reading.high, reading.do)
 
 
-def digit(answer: str) -> float:
-    """The last digit of a number that was typed."""
-    _, _, places = answer.strip().lower().replace(",", ".").partition("e")[0].partition(".")
-    return 10.0 ** -len(places)
+def asked(reading: Reading, questions: Questions) -> tuple[Check, float]:
+    """The check made from the builder's answer, and what the last digit of the answer counts. Raises NoAnswer."""
+    where = "" if reading.rail is None else f"rail {reading.rail}, "
+    words = f"{where}{reading.words}, {'y or n' if reading.unit == 'yes' else reading.unit}: "
+    if reading.unit == "yes":
+        return judged(reading, float(questions.yes(words))), 0.0
+    typed = questions.number(words, reading.unit, reading.fits, reading.optional)
+    if typed is None:
+        return checks.skipped(reading.key, reading.rail, "not tried"), 0.0
+    return judged(reading, typed.value), typed.digit
 
 
-def step(number: int, wanted: list[Reading], ask: Ask, say: Callable[[str], None]) -> Done:
-    """Ask for the readings of one step until one fails."""
-    say(f"\n[{number} of {len(STEPS)}] {STEPS[number]}")
+def step(number: int, wanted: list[Reading], questions: Questions) -> Done:
+    """Ask for the readings of one step until one fails. Raises NoAnswer."""
+    questions.show(f"\n[{number} of {len(STEPS)}] {STEPS[number]}")
     checks_: list[Check] = []
     seen_V: dict[int | None, tuple[float, float]] = {}
     for reading in wanted:
-        where = "" if reading.rail is None else f"rail {reading.rail}, "
-        while True:
-            try:
-                text = ask(f"{where}{reading.words}, {reading.unit}: ")
-                check = judged(reading, text)
-                break
-            except ValueError as error:
-                say(
-                    f"  expected {error}"
-                    if str(error) in ("y or n", "a number")
-                    else f"  expected a number of {reading.unit}"
-                )
+        check, digit = asked(reading, questions)
         checks_.append(check)
         if reading.key == "supply" and check.value is not None:
-            seen_V[reading.rail] = check.value, digit(text)
+            seen_V[reading.rail] = check.value, digit
         if reading.key == "drive" and check.ok and check.value is not None and reading.rail in seen_V:
             before_V, before_digit = seen_V[reading.rail]
             lost, most = 1000 * (before_V - check.value), 1000 * AT_DRIVE_V
             # each of two readings is rounded
-            bound = 500 * (before_digit + digit(text))
+            bound = 500 * (before_digit + digit)
             do, cause = "fuse, FETs, cable: a bad joint", "the meter's last digit"
             checks_.append(checks.figure("lost", reading.rail, lost, "mV", -most, most, do, bound, cause))
         if any(one.ok is False for one in checks_):
             break
     for one in checks_:
-        say(f"  {one.words()}")
-    name, digest = photo_of(ask("photo of this step, a file (Enter: none): "))
+        questions.show(f"  {one.words()}")
+    name, digest = photo_of(questions.ask("photo of this step, a file (Enter: none): "))
     if name and digest is None:
-        say("  no such file: the certificate has its name alone")
-    return Done(number, checks_, name, digest)
+        questions.show("  no such file: the certificate has its name alone")
+    return Done(number, checks_, name, digest, time.time_ns())
 
 
 def photo_of(answer: str) -> tuple[str | None, str | None]:
@@ -230,14 +219,25 @@ def photo_of(answer: str) -> tuple[str | None, str | None]:
     return Path(text).name, None
 
 
-def by_hand(build: dict, ask: Ask, say: Callable[[str], None], board: str | None = None) -> list[Done]:
-    """Steps 1 to 6 up to the first that fails. board: as of readings(). Raises what `ask` does."""
+def by_hand(
+    build: dict,
+    questions: Questions,
+    board: str | None = None,
+    done: Sequence[Done] = (),
+    keep: Callable[[list[Done]], None] = lambda done: None,
+) -> list[Done]:
+    """Steps 1 to 6 up to the first that fails. Raises NoAnswer.
+
+    board: as of readings()
+    done: the steps that were taken before
+    keep: called with all steps after each one that passes"""
     wanted = readings(build, board)
-    out: list[Done] = []
-    for number in sorted({reading.step for reading in wanted}):
-        out.append(step(number, [one for one in wanted if one.step == number], ask, say))
+    out = list(done)
+    for number in sorted({reading.step for reading in wanted} - {one.step for one in done}):
+        out.append(step(number, [one for one in wanted if one.step == number], questions))
         if out[-1].failed:
             break
+        keep(out)
     return out
 
 
@@ -261,22 +261,16 @@ def of_voltmeter(done: list[Done], checks_: list[Check]) -> list[Check]:
     return out
 
 
-def run_held(build: dict, ask: Ask) -> list[Check]:
-    """The fail-safe: with RUN of the Pico at ground every rail stays on."""
+def run_held(build: dict, questions: Questions) -> list[Check]:
+    """The fail-safe: with RUN of the Pico at ground every rail stays on. Raises NoAnswer."""
     out = []
     for row in build["rails"]:
         volts, n = row["nominal_mV"] / 1000, row["rail"]
         do = "OFF's pull-down, the gate supply: a rail must stay on without a Pico"
-        words = f"hold RUN of the Pico to ground; rail {n}, at the drive's connector, V: "
-        while True:
-            try:
-                value = float(ask(words).strip().replace(",", "."))
-                if math.isfinite(value):
-                    break
-            except ValueError:
-                continue
         low, high = (volts * (1 + sign * nominal.TOLERANCE) for sign in (-1, 1))
-        out.append(checks.figure("resets leave it on", n, value, "V", low, high, do))
+        reading = Reading(8, "resets leave it on", n, "", "V", low, high, do)
+        words = f"hold RUN of the Pico to ground; rail {n}, at the drive's connector, V: "
+        out.append(judged(reading, questions.number(words, "V", reading.fits).value))
     return out
 
 

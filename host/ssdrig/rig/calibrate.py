@@ -11,11 +11,13 @@ from ssdrig.base.errors import RigError, UsageError
 from ssdrig.meter import calibration, chips, ranges, uncertainty
 from ssdrig.meter.calibration import CalibrationError, Meter, Point, Resistor
 from ssdrig.meter.pico.session import Reading, Session
+from ssdrig.rig.answers import Questions
 
 BLOCKS, BLOCK_S = 10, 0.5  # a reading is the mean of this many blocks
 PATIENCE_S = 60.0
 STILL_ppm = 30  # blocks that move by more than this, and by more than their noise, are not still
 NAME_CHARS = 40
+NEAR_PART = 0.5  # by which meter and rig may differ before the meter's unit is in doubt
 UNITS = {"V": "V", "I": "A"}
 LEADS = "lead"  # the third quantity: resistance between shunt and drive
 STEPS = {
@@ -63,16 +65,13 @@ MOST_PERCENT = 5.0  # of a resistor
 
 
 def guided(
-    session: Session,
-    rail: int,
-    quantities: str,
-    ask: Callable[[str], str],
-    say: Callable[[str], None],
-    resistor: Resistor | None = None,
+    session: Session, rail: int, quantities: str, questions: Questions, resistor: Resistor | None = None
 ) -> dict:
-    """The new calibration object of a rail, with the old values of the quantities not measured now. `ask` shows a
-    prompt and returns the input. resistor: what I is calibrated by, instead of an ammeter. Raises UsageError (figures
-    that make no calibration), RigError (a reading that never holds still)."""
+    """The new calibration object of a rail, with the old values of the quantities not measured now. Raises
+    UsageError (figures that make no calibration), NoAnswer, RigError (a reading that never holds still).
+
+    resistor: what I is calibrated by, instead of an ammeter"""
+    ask, say = questions.ask, questions.show
     stored = dict(calibration.of_rail(session.rail(rail)))
     chosen = [{"R": LEADS}.get(letter, letter) for letter in quantities]
     steps, number = sum(len(STEPS[quantity]) - 1 for quantity in chosen), 0
@@ -81,10 +80,10 @@ def guided(
     for quantity in chosen:
         if quantity == "I" and resistor:
             number += 2
-            stored["I"] = _by_resistor(session, rail, stored, resistor, f"{number - 1} of {steps}", ask, say)
+            stored["I"] = _by_resistor(session, rail, stored, resistor, f"{number - 1} of {steps}", questions)
             continue
         say("\n" + STEPS[quantity][0])
-        meter = _meter("V" if quantity == LEADS else quantity, ask)
+        meter = _meter("V" if quantity == LEADS else quantity, questions)
         points: list[Point] = []
         drawn: list[float] = []
         for k, words in enumerate(STEPS[quantity][1:]):
@@ -96,11 +95,11 @@ def guided(
             ):
                 break
             if quantity == LEADS:
-                points.append(_point(session, rail, "V", False, ask, say))
+                points.append(_point(session, rail, "V", False, questions))
                 drawn.append(still(session, rail, "I", say)[0])
                 continue
             exact = quantity == "I" and k == 0
-            points.append(_point(session, rail, quantity, exact, ask, say))
+            points.append(_point(session, rail, quantity, exact, questions))
         if quantity == LEADS:
             stored[LEADS] = _lead(session.rail(rail) | {"calibration": stored}, points, drawn, meter, say)
         else:
@@ -110,19 +109,14 @@ def guided(
 
 
 def _by_resistor(
-    session: Session,
-    rail: int,
-    stored: dict,
-    resistor: Resistor,
-    number: str,
-    ask: Callable[[str], str],
-    say: Callable[[str], None],
+    session: Session, rail: int, stored: dict, resistor: Resistor, number: str, questions: Questions
 ) -> dict:
     """The line of a rail's current; kept: its calibration of V and of the leads, so far."""
+    ask, say = questions.ask, questions.show
     say("\n" + BY_RESISTOR[0])
     say(f"[{number}] {BY_RESISTOR[1]}")
     ask("Enter when that is so: ")
-    zero = _point(session, rail, "I", True, ask, say)
+    zero = _point(session, rail, "I", True, questions)
     say(BY_RESISTOR[2])
     ask("Enter when that is connected: ")
     mean_A, u_A = still(session, rail, "I", say)
@@ -243,41 +237,30 @@ def _named(meter: Meter) -> None:
         )
 
 
-def _meter(quantity: str, ask: Callable[[str], str]) -> Meter:
+def _meter(quantity: str, questions: Questions) -> Meter:
     unit = UNITS[quantity]
-    name = ask("Meter, make and serial number: ").strip()
-    percent = _figure(ask, "Its accuracy on this range, percent of reading (manual): ")
-    fixed = _figure(ask, f"and the fixed part, in {unit} (counts x last digit): ")
-    digit = _figure(ask, f"Its last digit on this range, in {unit}: ")
+    name = questions.ask("Meter, make and serial number: ").strip()
+    percent = questions.number("Its accuracy on this range, percent of reading (manual): ", "%").value
+    fixed = questions.number(f"and the fixed part, in {unit} (counts x last digit): ", unit).value
+    digit = questions.number(f"Its last digit on this range, in {unit}: ", unit).value
     return Meter(name, percent, fixed, digit)
 
 
-def _figure(ask: Callable[[str], str], words: str) -> float:
-    while True:
-        try:
-            value = float(ask(words).strip().replace(",", "."))
-        except ValueError:
-            continue
-        if math.isfinite(value):
-            return value
-
-
-def _point(
-    session: Session, rail: int, quantity: str, exact: bool, ask: Callable[[str], str], say: Callable[[str], None]
-) -> Point:
-    unit = UNITS[quantity]
+def _point(session: Session, rail: int, quantity: str, exact: bool, questions: Questions) -> Point:
+    unit, say = UNITS[quantity], questions.show
     while True:
         mean, u = still(session, rail, quantity, say)
         say(f"  it holds still at {mean:.6f} {unit} (mean uncertain by {1e6 * u:.1f} u{unit})")
         if exact and chips.is_zero(session.rail(rail), mean):
             return Point(mean, u, 0.0, True)
         if exact:
-            ask(
+            questions.ask(
                 "  That is not what a rail reads with nothing connected. Disconnect all at the drive's side, then"
                 " Enter: "
             )
             continue
-        reference = _figure(ask, f"  The meter shows ({unit}): ")
+        near = lambda value, mean=mean: abs(value - mean) <= NEAR_PART * abs(mean)
+        reference = questions.number(f"  The meter shows ({unit}): ", unit, near).value
         after, u_after = mean_of(_values(session.readings([rail], BLOCK_S * 4)[rail], quantity), 4)
         if abs(after - mean) <= 6 * math.hypot(u, u_after) + STILL_ppm * 1e-6 * abs(mean):
             return Point(mean, u, reference)
