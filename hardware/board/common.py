@@ -50,6 +50,13 @@ def sata(side):
     return ground | open_pins | five | twelve | {"P3": "PWDIS" if side == "OUT" else None}
 
 
+def references(x):
+    """U7 and U8, the lock-outs' reference twice: the lower one holds OVREF, so that one that is open changes nothing."""
+    nets = {"1": "OVREF", "2": "OVREF", "3": "GND"}
+    places = (("U7", 180, 131), ("U8", x, 133))
+    return [Part(ref, "TL431", "TL431", "lock-out reference", x, y, 0, False, nets) for ref, x, y in places]
+
+
 def common_parts():
     """(parts, wires) of what the rails share."""
     three = lambda ref, x, y: Part(ref, "C", "100n", "decoupling", x, y, 270, False, {"1": "+3V3", "2": "GND"})
@@ -126,9 +133,7 @@ def common_parts():
         Part("F1", "Fuse", "0.5 A slow", "crowbar fuse 0.5 A", 116, 120, 0, False, {"1": "RAIL1_IN", "2": "LOGIC_IN"}),
         # the lock-outs' reference
         r("R26", "1k", "protection 1k", 180, 123, "LOGIC_5V", "OVREF"),
-        Part(
-            "U7", "TL431", "TL431", "lock-out reference", 180, 131, 0, False, {"1": "OVREF", "2": "OVREF", "3": "GND"}
-        ),
+        *references(174),
         Part("C8", "C", "100n", "decoupling", 187, 131, 270, False, {"1": "OVREF", "2": "GND"}),
         Part("D3", "Diode", "MBR0540", "boost diode", 148, 116, 180, False, {"2": "LOGIC_5V", "1": "VSYS"}),
         Part(
@@ -149,8 +154,9 @@ def common_parts():
         Part("C6", "C", "22p", "divider 22p", 162, 126, 270, False, {"1": "VGATE", "2": "FEEDBACK"}),
         Part("C4", "C", "4u7", "boost input", 130, 131, 270, False, {"1": "LOGIC_5V", "2": "GND"}),
         Part("C5", "C", "1u", "boost output", 168, 126, 270, False, {"1": "VGATE", "2": "GND"}),
-        # R13 open, or a module's trimmer: the gate supply stays below 30 V
-        Part("D2", "Zener_2", "BZT52C27", "gate supply clamp", 174, 126, 270, False, {"1": "VGATE", "2": "GND"}),
+        # R13 open: this regulates the gate supply, to 28 V. To ground it would take all that the TPS61040 makes, and the
+        # regulator before that would burn (spice/shared.py)
+        Part("D2", "Zener_2", "BZT52-B27", "gate supply clamp", 174, 126, 270, False, {"1": "VGATE", "2": "FEEDBACK"}),
         # connectors
         Part("J1", "SATA_15", "SATA power in (plug)", "SATA plug", 185, 22, 0, False, sata("IN") | {"P11": None}),
         Part(

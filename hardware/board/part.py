@@ -8,8 +8,8 @@ HARDWARE = Path(__file__).resolve().parents[1]
 # rail number -> (row of values.csv, address pins A1 and A0 of the INA228, scope divider (upper, lower, C upper, C
 # lower) or None)
 RAILS = (
-    ("m2_3v3", "GND", "GND", ("10k", "10k", "22p", "220p")),
-    ("sata_5v", "GND", "+3V3", ("10k", "10k", "22p", "220p")),
+    ("m2_3v3", "GND", "GND", ("10k", "10k", "10p", "330p")),
+    ("sata_5v", "GND", "+3V3", ("10k", "10k", "10p", "330p")),
     ("sata_12v", "+3V3", "GND", ("15k", "3k3", "22p", "470p")),
     ("u2_3v3aux", "+3V3", "+3V3", None),
 )

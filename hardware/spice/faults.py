@@ -45,6 +45,7 @@ FIELDS = (
     "drive_max_V",
     "drive_on_V",
     "residual_V",
+    "wrong_V",
     "crowbar_W",
     "supply_A",
     "fuse",
@@ -79,7 +80,7 @@ FET_W = {  # their powers, which no line of a netlist has
     "MQ2": "(v(src)-v(sw))*i(Vi)",
     "MQ3": "v(xq.emptied)*(v(gate)-v(xq.emptied))/gate_off_resistor",
     "MQ4": "v(xc.bar)*(v(sw)-v(xc.barf))/crowbar",
-    "MQ5": "v(ovd)*(v(gate)-v(ovd))/gate_off_resistor",
+    "MQ5": "v(ovd)*(v(gate)-v(ovd))/lockout_off_resistor",
     "Dclamp": "(v(gate)-v(src))*(v(xq.ramp)-v(gate))/gate_isolation",
     "Dfree": "-v(sw)*i(Vfree)",
 }
@@ -95,6 +96,13 @@ LINE = re.compile(r"^([RCDMLVS]\w+|Bfuse) (\S+) (\S+)(?: (\S+))?", re.M)
 NOT_PARTS = re.compile(
     r"R(t\d|melt|a$|b$|cable|esr|supply|in$|vb$|ovq)|C(t\d|melt|a$|b$|load|pole|ovq)|Dpad|V\w+|S(late|dis)|Lwire|L?cable|Resr"
 )
+
+
+WRONG_V = {"m2_3v3": 5.0, "u2_3v3aux": 5.0, "sata_5v": 7.0, "sata_12v": 19.0, "breakout_m2": 5.0, "breakout": 7.0}
+MOST_PART = 1.152  # of its rail's voltage to a drive from a wrong supply: 3.8 V of 3.3, 5.75, 13.8
+
+LATE_PART = 0.5  # a lock-out that comes too late leaves no more than this in the end
+GATE_IS_READ = ("Rovpull",)  # step 5 of the first power-up reads the gate of Q5 while it has tripped
 
 
 class Fault(NamedTuple):
@@ -185,6 +193,21 @@ def measured(fault: Fault | None, study: str, rail: str, **changes) -> dict:
     return {name: m[name] for name in m if name.startswith("f_")} | {"beyond": beyond, "heat": heat}
 
 
+def wrong_V(fault: Fault | None, rail: str, **changes: float) -> tuple[float, float]:
+    """(the most that the drive gets from WRONG_V, what it gets in the end): whether the lock-out still works. NaN where
+    ngspice cannot say."""
+    named, (rail, differs) = rail, limits.own(rail)
+    protection = (HERE / "protection.lib").read_text()
+    edit = (lambda text: faulty(fault, text)) if fault and fault.file == "rig.lib" else str
+    more = faulty(fault, protection) if fault and fault.file != "rig.lib" else protection
+    given = {"final": WRONG_V[named], "rise": 1e-5, "c_load": simulate.LITTLE_F, "p_load": 0.1}
+    try:
+        m = simulate.measured("overvoltage", rail, more=more, edit=edit, **(differs | given | changes))
+    except (RuntimeError, OSError):
+        return float("nan"), float("nan")
+    return m["drive_peak"], m["drive_end"]
+
+
 def row(fault: Fault | None, rail: str) -> dict:
     """One line of the table."""
     v = values(rail)
@@ -194,6 +217,7 @@ def row(fault: Fault | None, rail: str) -> dict:
     cut = measured(fault, "fall", rail, p_load=min(1, v["peak_current"]) * volts)
     alone = measured(fault, "failsafe", rail)
     studies = [up, on, cut, alone]
+    lets_V, stays_at_V = wrong_V(fault, rail)
     worst = lambda name, of=studies: max((m[name] for m in of if name in m), default=float("nan"))
     drive_V, residual_V = worst("f_max"), cut.get("f_end", float("nan"))
     heat = {name: max(m["heat"][name] for m in studies if name in m.get("heat", {})) for name in heated(fault)}
@@ -233,6 +257,10 @@ def row(fault: Fault | None, rail: str) -> dict:
     if residual_V > 0.3:
         does.append("on")
         seen_by.append("cut")
+    if max(lets_V, stays_at_V) > MOST_PART * volts:
+        does.append("unprotected" if stays_at_V > LATE_PART * volts else "late")
+        if does[-1] == "unprotected" or fault.part in GATE_IS_READ:
+            seen_by.append("step 5")
     return {
         "rail": rail,
         "part": fault.part if fault else "none",
@@ -240,6 +268,7 @@ def row(fault: Fault | None, rail: str) -> dict:
         "drive_max_V": f"{drive_V:.2f}",
         "drive_on_V": f"{stays_V:.2f}",
         "residual_V": f"{residual_V:.2f}",
+        "wrong_V": f"{max(lets_V, stays_at_V):.2f}",
         "crowbar_W": f"{bar_W:.2f}",
         "supply_A": f"{supply_A:.2f}",
         "fuse": "opens" if melts else "holds",
@@ -290,8 +319,8 @@ def main(rails: list[str]) -> int:
 
 
 def gaps(rows: list[dict]) -> list[dict]:
-    """What destroys, and nobody sees."""
-    return [one for one in rows if {"over", "burns", "feeds"} & set(one["does"].split()) and one["seen_by"] == "nobody"]
+    """What destroys or takes the lock-out away, and nobody sees."""
+    return [one for one in rows if {"over", "burns", "feeds", "unprotected"} & set(one["does"].split()) and one["seen_by"] == "nobody"]
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python hardware/spice/limits.py            each study, rail and corner of the tolerances: what is beyond its limit
 
 A row of limits.csv has either an expression over the nodes of a study (`seen`) or, of what no study has, the range that
-it can have (`at_rest_low`, `at_rest_high`), with the reason in `source`. Before an expression: a rail or a study and a
+it can have (`at_rest_low`, `at_rest_high`), with the reason in `source`. `shared:` is the study of the supplies that
+the rails share, sound and with R13 open, which is what its clamp is for. Before an expression: a rail or a study and a
 colon, for those only (! before it: for all others); `avg:`, `integ:`, `max:` its mean, integral or largest value over
 the study; power(xq.Rgate) is the heat of that resistor. A pin of the sensor may leave its voltage while its current
 stays within its limit, as its data sheet allows.
@@ -65,8 +66,12 @@ CORNERS: dict[str, dict[str, float]] = {
         "ovp_response": 5 / 3,
     },
 }
-DIVIDERS = dict.fromkeys(("sata_12v", "u2_12v"), (15e3, 3.3e3, 470e-12))  # circuit.RAILS; of the others:
-DIVIDER = (10e3, 10e3, 220e-12)
+SHARED = "shared"
+# supply of the 5 V rail, USB: fed by both, and by the rail alone at the ends of its range
+SHARED_CASES = ({}, {"usb": 0, "rail1": 4.75}, {"usb": 0, "rail1": 5.25})
+SHARED_FAULTS = {"": None, "R13 open": "RR13 vgate fb 2.2meg"}
+DIVIDERS = dict.fromkeys(("sata_12v", "u2_12v"), (15e3, 3.3e3, 22e-12, 470e-12))  # circuit.RAILS; of the others:
+DIVIDER = (10e3, 10e3, 10e-12, 330e-12)
 SINCE_s = 200e-6  # initial conditions settle, and the cable's ringing with them
 PORTS = {
     "xq": ("in", "sw", "off", "gate", "src", "tj"),
@@ -117,15 +122,31 @@ def limits() -> list[Limit]:
     ]
 
 
+LOGIC_MOST_V = 3.3 * 1.03  # of the Pico's own 3.3 V: 2 % of its converter, 1 % of its divider
+# What makes the ends of a row at rest, by its part and what it is of; all others are on the Pico's 3.3 V
+AT_REST = {
+    ("L L1", "current"): 0.45,  # SLVS413K: most of the limit at which its switch opens
+    ("Zener_2 D04", "power"): 1.05 * 12 * 1e-6,  # SMBJ18A: leakage at 18 V
+    ("LED D7", "current"): (LOGIC_MOST_V - 2.0) / 1e3,
+    ("BAT54S D4 D5", "current"): (1.05 * 5 - 0.3) / 1e3,
+    ("host CLKREQ# WAKE# SMBus", "current into an open drain of the host"): LOGIC_MOST_V / 1.4e3,
+    ("Fuse F1", "voltage"): 1.05 * 12,  # 12 V on J1's 5 V
+    ("Pico U1", "ground"): 0.05,  # 5 A through a plane of 10 mOhm
+    ("INA240 other", "ground, REF1, REF2, no connection"): 0.05,
+}
+
+
 def at_rest() -> list[Beyond]:
-    """Of what no study has."""
-    return [
-        Beyond(limit, "", "", "", value)
-        for limit in limits()
-        if limit.at_rest
-        for value, bad in zip(limit.at_rest, (limit.at_rest[0] < limit.low, limit.at_rest[1] > limit.high))
-        if bad
-    ]
+    """Of what no study has: a range that is beyond its limit, or that is less than what makes it."""
+    out = []
+    for limit in limits():
+        if limit.at_rest:
+            low, high = limit.at_rest
+            made = AT_REST.get((limit.part, limit.what), LOGIC_MOST_V)
+            out += [Beyond(limit, "", "", "", made)] if made > high * 1.02 else []
+            out += [Beyond(limit, "", "", "", low)] if low < limit.low else []
+            out += [Beyond(limit, "", "", "", high)] if high > limit.high else []
+    return out
 
 
 def heat(name: str) -> str:
@@ -146,7 +167,7 @@ def heat(name: str) -> str:
 def applies(seen: str, study: str, rail: str) -> str | None:
     """The expression of a row in this study of this rail; None where it is not for it."""
     match = re.fullmatch(r"(!?)(\w+):(.*)", seen)
-    if match and match[2] in {*RAILS, *STUDIES}:
+    if match and match[2] in {*RAILS, *STUDIES, SHARED}:
         return match[3] if (match[2] in (study, rail)) != bool(match[1]) else None
     return seen
 
@@ -154,8 +175,8 @@ def applies(seen: str, study: str, rail: str) -> str | None:
 def observed(study: str, rail: str, symbols: tuple[str, ...] = ()) -> tuple[str, list[tuple[Limit, str]]]:
     """(lines for a study, (limit, name of the measure) of each). symbols: of the parts whose limits these are; of all
     without one."""
-    upper, lower, capacitor = DIVIDERS.get(rail, DIVIDER)
-    lines = [f".param scope_upper={upper} scope_lower={lower} scope_capacitor={capacitor}"]
+    upper, lower, c_upper, c_lower = DIVIDERS.get(rail, DIVIDER)
+    lines = [f".param scope_upper={upper} scope_lower={lower} scope_c_upper={c_upper} scope_c_lower={c_lower}"]
     lines += [(HERE / name).read_text() for name in ("protection.lib", "observers.lib")]
     named = []
     for k, limit in enumerate(limits()):
@@ -217,19 +238,35 @@ def beyond(study: str, rail: str, corner: str = "middle", **changes: float) -> l
     ]
 
 
+def shared_beyond() -> list[Beyond]:
+    """What of the board's shared supplies is beyond a limit, once they are still."""
+    rows = [(k, limit) for k, limit in enumerate(limits()) if limit.seen.startswith(f"{SHARED}:")]
+    text = (HERE / "shared_board.lib").read_text()
+    for k, limit in rows:
+        text += f"Blim{k} lim{k} 0 v={limit.seen.removeprefix(f'{SHARED}:')}\n"
+        text += "".join(f".meas tran lim{k}_{kind} {kind} v(lim{k}) from=50m\n" for kind in ("min", "max"))
+    out = []
+    for corner in CORNERS:
+        values = simulate.values("sata_5v")
+        for fault, line in SHARED_FAULTS.items():
+            for changes in SHARED_CASES:
+                of = {"ovp_reference": values["ovp_reference"] * CORNERS[corner].get("ovp_reference", 1)} | changes
+                m = simulate.measured(SHARED, "sata_5v", more=text.replace(line, "") if line else text, **of)
+                out += [
+                    Beyond(limit, SHARED, fault, corner, m[f"lim{k}_{kind}"])
+                    for k, limit in rows
+                    for kind in ("min", "max")
+                    if not limit.low <= m[f"lim{k}_{kind}"] <= limit.high
+                ]
+    return out
+
+
 # What is beyond a limit, and why that stays.
 EXPLAINED: dict[tuple[str, str], str] = {
     (
         "hotplug",
         "supply over nominal",
     ): "a drive is put onto a live rail, which the README forbids: cable and ceramic capacitors ring",
-    **{
-        (
-            "hotplug",
-            what,
-        ): "the same: at the rail's upper end the lock-out trips at the peak of that current, and SW rings"
-        for what in ("VDS", "SCOPE", "reverse voltage")
-    },
     (
         "short",
         "supply over nominal",
@@ -252,7 +289,7 @@ def every() -> list[Beyond]:
     ]
     with ThreadPoolExecutor(2) as pool:
         results = pool.map(lambda case: beyond(*case[:3], **case[3]), cases)
-    return [*at_rest(), *(one for excesses in results for one in excesses)]
+    return [*at_rest(), *shared_beyond(), *(one for excesses in results for one in excesses)]
 
 
 def main() -> int:

@@ -45,7 +45,7 @@ class Rig:
     def shown(self, key: str, rail: int | None) -> float:
         """What the meter shows: 0.3 % of reading."""
         true = self.wrong[key, rail](self, rail or 0) if (key, rail) in self.wrong else self.true(key, rail or 0)
-        return true * (1 + self.dice.uniform(-0.003, 0.003)) if key not in ("supply", "drive") else true
+        return true * (1 + self.dice.uniform(-0.003, 0.003)) if key not in ("supply", "drive", "trips") else true
 
     def true(self, key: str, n: int) -> float:
         """Of a sound rig."""
@@ -67,6 +67,10 @@ class Rig:
             "gate": gate_V,
             "gate to source": gate_V - source_V,
             "reference": 2.495,
+            "logic supply": 4.8,
+            "PERST#": 1.0,
+            "trips": 1.0,
+            "lock-out gate": self.gate_supply_V if self.build in bring_up.BREAKOUTS else 4.8,
             "SCOPE": source_V * lower / (upper + lower),
         }[key]
 
@@ -141,6 +145,12 @@ ON_BREAKOUT: dict[str, tuple[int, dict[tuple[str, int | None], Answer]]] = {
     "reference turned": (5, {("reference", None): _is(0.7)}),
     "reference of 1.24 V": (5, {("reference", None): _is(1.24)}),
     "reference missing": (5, {("reference", None): _is(5.0)}),
+    "regulator short from input to output": (3, {("logic supply", None): _is(12.0)}),
+    "resistor of the reference bridged": (3, {("logic supply", None): _is(2.5)}),
+    "comparator whose output is stuck low": (5, {("trips", 0): _is(0.0)}),
+    "lock-out's FET missing": (5, {("trips", 0): _is(0.0)}),
+    "lower resistor of the lock-out's divider bridged": (5, {("trips", 0): _is(0.0)}),
+    "pull-up of the lock-out missing": (5, {("lock-out gate", 0): _is(2.1)}),
     "lock-out that never comes": (5, {("lock-out", 0): _is(6.5)}),
     "zener turned": (5, {("gate", 0): lambda rig, n: rig.supply_V[n] + 0.7}),
     "zener of 5.1 V": (5, {("gate", 0): lambda rig, n: rig.supply_V[n] + 5.1}),

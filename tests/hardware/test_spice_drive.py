@@ -63,10 +63,10 @@ def test_no_supply_gives_the_drive_too_much_at_the_ends_of_the_tolerances(rail, 
 def test_supplies_of_3_3_and_5_V_exchanged_leave_the_drive_without_power():
     """The logic's supply then has some 3 V. A comparator that were fed by it would have both inputs above its range,
     its output low, and the rail would stay on."""
-    exchanged = {"logic_5V": 3.1, "c_load": simulate.LITTLE_F}
+    exchanged = {"lockout_supply": 3.1, "c_load": simulate.LITTLE_F}
     m = supplied("m2_3v3", 5, 5e-3, **exchanged)
     assert m["drive_peak"] <= MOST_V["m2_3v3"] and m["drive_end"] < 0.1
-    by_the_logic = PROTECTION.replace("ovsupply 0 {gate_supply}", "ovsupply 0 {logic_5V}")
+    by_the_logic = PROTECTION.replace("ovsupply 0 {gate_supply}", "ovsupply 0 {lockout_supply}")
     m = simulate.measured("overvoltage", "m2_3v3", more=by_the_logic, final=5, rise=5e-3, **exchanged)
     assert by_the_logic != PROTECTION and m["drive_end"] > 4.5
 

@@ -112,7 +112,7 @@ def test_the_comparators_supply_is_the_simulated_one(rail):
     n = next(k for k, row in enumerate(circuit.RAILS) if row[0] == rail)
     (comparator,) = [part for part in circuit.rail_parts(n, 0, 0)[0] if part.symbol == "TL331"]
     (supply,) = re.findall(r"^Vcompare ovsupply 0 \{(\w+)\}", PROTECTION, re.M)
-    assert {"VGATE": "gate_supply", "LOGIC_5V": "logic_5V"}[comparator.nets["5"]] == supply
+    assert {"VGATE": "gate_supply", "LOGIC_5V": "lockout_supply"}[comparator.nets["5"]] == supply
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,18 @@ def test_each_build_has_its_readings(name):
     assert (("reference", None) in keys) == locks_out == name.startswith(("four_rails", "one_"))
 
 
+@pytest.mark.parametrize("name", builds.names())
+def test_a_lock_out_is_proven_before_a_drive_is_connected(name):
+    """Each rail that has one trips once, and no answer stands for that."""
+    build = builds.read(name)
+    trips = {one.rail: one for one in bring_up.readings(build) if one.key == "trips"}
+    locks_out = bring_up.board_of(build) != "prototyping"
+    assert set(trips) == ({row["rail"] for row in build["rails"]} if locks_out else set())
+    assert not any(one.optional for one in trips.values())
+    held = [one for one in bring_up.readings(build) if one.key == "PERST#"]
+    assert len(held) == (build["sideband"] is not None)
+
+
 def test_limits_are_those_of_the_readme():
     """hardware/README.md, First power-up."""
     text = (ROOT / "hardware/README.md").read_text()

@@ -33,12 +33,14 @@ def rail():
     """(parts, wires) of the one rail, without what is on the sensor's own board."""
     for name, quantity in own_values().items():
         VALUES[RAIL, name] = quantity
-    _board.RAILS = ((RAIL, "GND", "GND", ("10k", "10k", "22p", "220p")),)
+    _board.RAILS = ((RAIL, "GND", "GND", ("10k", "10k", "10p", "330p")),)
     parts, wires = _board.rail_parts(0, 6, 9)
     gone = {"U101", "C104", "J101", "R107", "R116", "R117", "R118", "C107"}
     probes = {f"T10{k}" for k in range(1, 6)}
     chosen = [part for part in parts if part.ref not in gone]
     chosen = [part._replace(x=10 + 6 * i, y=50) if part.ref in probes else part for i, part in enumerate(chosen)]
+    # on VGATE, not on the regulator's 5 V: without those the reference is 0 V and the rail off, with its lock-out awake
+    chosen = [part._replace(nets=part.nets | {"1": "VGATE"}) if part.ref == "R125" else part for part in chosen]
     names = {part.ref for part in chosen}
     return chosen, [wire for wire in wires if all(end.split(".")[0] in names for end in wire[:2])]
 
@@ -83,7 +85,7 @@ def shared():
         c("C7", "1u", "regulator capacitor", 116, 126, "VGATE"),
         c("C9", "1u", "regulator capacitor", 132, 126, "LOGIC_5V"),
         r("R26", "1k", "protection 1k", 180, 123, "LOGIC_5V", "OVREF"),
-        Part("U7", "TL431", "TL431", "lock-out reference", 180, 131, 0, False, pins("OVREF", "OVREF", "GND")),
+        *common.references(168),
         c("C8", "100n", "decoupling", 187, 131, "OVREF"),
         r("R24", "1k", "protection 1k", 211, 90, "+3V3", "LED_3V3"),
         Part("D7", "LED", "3.3 V", "LED green", 211, 95, 90, False, {"2": "LED_3V3", "1": "GND"}),

@@ -20,6 +20,7 @@ CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
 LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # by the rail's mV
+LOGIC_V = 4.2, 5.2  # of LOGIC_5V: U6 and what it loses at its lowest input
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
 AT_DRIVE_V = 0.01  # that the rail loses without a load
 BREAKOUTS = ("one_rail", "one_m2_rail")
@@ -106,7 +107,11 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
     out = [Reading(3, "gate supply", None, "gate supply VGATE to GND", "V", low_V, high_V, circuit.do)]
     dividers = {row["rail"]: row["nV_per_count"] / ADC_nV_PER_COUNT for row in build["scope"]}
     if circuit.lock_out:
-        out.append(Reading(5, "reference", None, "OVREF to GND", "V", 2.48, 2.51, "U7 and its resistor"))
+        out.append(Reading(3, "logic supply", None, "LOGIC_5V to GND", "V", *LOGIC_V, "U6; low: R26, U7 short"))
+        out.append(Reading(5, "reference", None, "OVREF to GND", "V", 2.48, 2.51, "U7, U8 and their resistor"))
+    if build["sideband"] is not None:
+        words = "PERST# of the host to PERST# of the drive, at the rig"
+        out.append(Reading(2, "PERST#", None, words, "kOhm", 0.95, 1.05, "R15: without it the host drives the cut drive"))
     for row in build["rails"]:
         out += _of_rail(row["rail"], row["nominal_mV"], dividers.get(row["rail"]), circuit)
     return sorted(out, key=lambda one: one.step)
@@ -145,6 +150,12 @@ def _of_rail(n: int, mV: int, ratio: float | None, circuit: Circuit) -> list[Rea
         scope_V = volts / ratio
         out.append(Reading(6, "SCOPE", n, "SCOPE to GND", "V", 0.95 * scope_V, 1.05 * scope_V, "its divider"))
     if circuit.lock_out and mV in LOCK_OUT_V:
+        # 560 Ohm take OVREF to 1.9 V at most: below the share of each rail at 95 % of its voltage
+        words = "560 Ohm from OVREF to GND: is the drive's connector at 0 V with it, and back without"
+        out.append(Reading(5, "trips", n, words, "yes", 1, 1, "U02, R19, R20, R21, R25, Q05: STOP, it has no lock-out"))
+        words = "with the 560 Ohm: gate of Q05 to GND"
+        low_V, high_V = LOGIC_V if circuit.gates_V == GATE_SUPPLY_V else (gates_low_V - 0.3, gates_high_V)
+        out.append(Reading(5, "lock-out gate", n, words, "V", low_V, high_V, "R25: without it the lock-out is late"))
         words = "bench supply, no drive: it goes off at (Enter: not tried)"
         out.append(Reading(5, "lock-out", n, words, "V", *LOCK_OUT_V[mV], "U2, its divider", optional=True))
     return out
