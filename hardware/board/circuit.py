@@ -77,7 +77,16 @@ def rail_parts(n, x, y):
     put("R03", "R", f"gate resistor {name}", text["gate_resistor"], 37, 11.5, {"1": "VGATE", "2": f"RAMP{n}"}, 270)
     put("C02", "C", "gate capacitor", text["gate_capacitor"], 38.5, 16.5, {"1": f"RAMP{n}", "2": "GND"}, 270)
     put("R14", "R", "gate isolation", text["gate_isolation"], 33, 14, {"1": gate, "2": f"RAMP{n}"})
-    put("R04", "R", f"off resistor {text['gate_off_resistor']}", text["gate_off_resistor"], 28, 16.5, {"1": gate, "2": f"EMPTY{n}"}, 270)
+    put(
+        "R04",
+        "R",
+        f"off resistor {text['gate_off_resistor']}",
+        text["gate_off_resistor"],
+        28,
+        16.5,
+        {"1": gate, "2": f"EMPTY{n}"},
+        270,
+    )
     put("Q03", "NFET_SOT23", "small FET", "AO3400A", 28, 21, {"3": f"EMPTY{n}", "2": "GND", "1": f"OFFGATE{n}"}, 270)
     put("R05", "R", "gpio resistor", text["gpio_resistor"], 18, 21, {"1": off, "2": f"OFFGATE{n}"})
     put("R06", "R", "pull-down", text["off_pull_down"], 20.5, 24.5, {"1": f"OFFGATE{n}", "2": "GND"}, 270)

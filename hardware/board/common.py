@@ -51,7 +51,7 @@ def sata(side):
 
 
 def references(x):
-    """U7 and U8, the lock-outs' reference twice: the lower one holds OVREF, so that one that is open changes nothing."""
+    """U7 and U8, the lock-outs' reference twice: the lower one holds OVREF, so one that is open changes nothing."""
     nets = {"1": "OVREF", "2": "OVREF", "3": "GND"}
     places = (("U7", 180, 131), ("U8", x, 133))
     return [Part(ref, "TL431", "TL431", "lock-out reference", x, y, 0, False, nets) for ref, x, y in places]
@@ -154,8 +154,8 @@ def common_parts():
         Part("C6", "C", "22p", "divider 22p", 162, 126, 270, False, {"1": "VGATE", "2": "FEEDBACK"}),
         Part("C4", "C", "4u7", "boost input", 130, 131, 270, False, {"1": "LOGIC_5V", "2": "GND"}),
         Part("C5", "C", "1u", "boost output", 168, 126, 270, False, {"1": "VGATE", "2": "GND"}),
-        # R13 open: this regulates the gate supply, to 28 V. To ground it would take all that the TPS61040 makes, and the
-        # regulator before that would burn (spice/shared.py)
+        # R13 open: this regulates the gate supply, to 28 V. To ground it would take all that the TPS61040 makes, and
+        # the regulator before that would burn (spice/shared.py)
         Part("D2", "Zener_2", "BZT52-B27", "gate supply clamp", 174, 126, 270, False, {"1": "VGATE", "2": "FEEDBACK"}),
         # connectors
         Part("J1", "SATA_15", "SATA power in (plug)", "SATA plug", 185, 22, 0, False, sata("IN") | {"P11": None}),

@@ -320,7 +320,11 @@ def main(rails: list[str]) -> int:
 
 def gaps(rows: list[dict]) -> list[dict]:
     """What destroys or takes the lock-out away, and nobody sees."""
-    return [one for one in rows if {"over", "burns", "feeds", "unprotected"} & set(one["does"].split()) and one["seen_by"] == "nobody"]
+    return [
+        one
+        for one in rows
+        if {"over", "burns", "feeds", "unprotected"} & set(one["does"].split()) and one["seen_by"] == "nobody"
+    ]
 
 
 if __name__ == "__main__":

@@ -4,14 +4,15 @@
 
 A row of study `shared` is simulated: the supplies of logic, gates and lock-out with the fault (shared.cir), with USB,
 without it, and with the rails' supply off; then each rail with the gate supply, reference and pull-up that this leaves:
-what the drive gets (on_part, of its rail's voltage), what a wrong supply gives it (wrong_part), what the FETs take. A row
-of study `circuit` is worked out from the circuit; `why` has the arithmetic. host_A: out of the host's USB port, or its
-PERST# driver.
+on_part is the least that a drive gets, wrong_part the most from a wrong supply, as parts of the rail's voltage. A row
+of study `circuit` is worked out from the circuit; `why` has the arithmetic. supply_A: through F1, or out of the rail.
+host_A: out of the host's USB port, or its PERST# driver.
 
 does: off, low (a rail), over (more than 110 % to a drive), burns (a part takes twice its rating), host (more out of the
-host than it bears), unprotected (a wrong supply gives a drive more than 115 %), stays (a cut leaves voltage), lost (a
-function). seen_by: rail (each run and `rig info` watch its voltage), cut (report of the next one), rig (no answer, or a
-sensor's, at connect), doctor (`rig doctor`), step N (of the first power-up), fuse, lamp, function (its loss shows)."""
+host than it bears), unprotected (a wrong supply gives a drive more than 115 % and stays), late (for a moment), stays (a
+cut leaves voltage), lost (a function). seen_by: rail (each run and `rig info` watch its voltage), cut (report of the
+next one), rig (no answer, or a sensor's, at connect), doctor (`rig doctor`), step N (of the first power-up), fuse,
+lamp, function (its loss shows)."""
 
 import csv
 import functools
@@ -99,7 +100,7 @@ OTHER_W = {"board": 0.1, "breakout": 0.25}
 def parts(build: str) -> list[str]:
     """References of the parts that shared_BUILD.lib has."""
     text = (HERE / f"shared_{build}.lib").read_text().split("* ---- no parts")[0]
-    return sorted({name for name in re.findall(r"^[RCDBL]([RCDFLU]\d+)\b", text, re.M)})
+    return sorted(set(re.findall(r"^[RCDBL]([RCDFLU]\d+)\b", text, re.M)))
 
 
 def kinds(part: str) -> tuple[str, ...]:
@@ -124,10 +125,9 @@ def faulty(build: str, part: str, kind: str) -> str:
             return text.replace("(1.233 - v(fb))", "1.233")
         return gone("U5") + {"output low": wire("boost 0", "0.8"), "input to output": wire("l5 boost")}.get(kind, "")
     if part == "U6":
-        return {
-            "supply open": gone("U6"),
-            "output low": text + wire("l5 0"),
-        }.get(kind, text + wire(f"{INPUT[build]} l5"))
+        return {"supply open": gone("U6"), "output low": text + wire("l5 0")}.get(
+            kind, text + wire(f"{INPUT[build]} l5")
+        )
     if part == "L1" and kind == "open" or part == "D1" and kind == "short":
         text = gone("U5")
     if kind == "open":
@@ -140,8 +140,8 @@ def faulty(build: str, part: str, kind: str) -> str:
 
 @functools.cache
 def rail(name: str, gate_V: float, reference_V: float, pull_up_V: float) -> tuple[float, float, float, float]:
-    """(what the drive gets, what a wrong supply gives it at most and in the end, as parts of the rail's voltage; W of the
-    hotter FET)."""
+    """(what the drive gets, what a wrong supply gives it at most and in the end, as parts of the rail's voltage; W of
+    the hotter FET)."""
     if gate_V < NO_GATE_V:
         return 0.0, 0.0, 0.0, 0.0
     v = faults.values(name)
@@ -158,7 +158,9 @@ def rail(name: str, gate_V: float, reference_V: float, pull_up_V: float) -> tupl
 def row(build: str, part: str, kind: str) -> dict:
     """One line of the table, of study `shared`."""
     text = faulty(build, part, kind)
-    after = "".join(f"let curve = {power}\nmeas tran w_{name} avg curve from=55m to=60m\n" for name, power in POWERS[build].items())
+    after = "".join(
+        f"let curve = {power}\nmeas tran w_{name} avg curve from=55m to=60m\n" for name, power in POWERS[build].items()
+    )
     after = after.replace("crowbar_fuse_ohm", str(simulate.values("sata_5v")["crowbar_fuse_ohm"]))
     cases = [
         simulate.measured("shared", "sata_5v", more=text, after=after, usb=usb, rail1=5 * on, rail12=12 * on)
@@ -166,7 +168,11 @@ def row(build: str, part: str, kind: str) -> dict:
     ]
     on, alone, dead = cases
     rated = lambda name: RATED_W[build].get(name, OTHER_W[build])
-    heat = {name: max(abs(m[f"w_{name.lower()}"]) for m in cases) for name in POWERS[build] if name != part or part[0] == "U"}
+    heat = {
+        name: max(abs(m[f"w_{name.lower()}"]) for m in cases)
+        for name in POWERS[build]
+        if name != part or part[0] == "U"
+    }
     rails = []
     for m in (on, alone):
         pull_up = m["vgate"] if build == "breakout" else m["l5"]
@@ -199,7 +205,11 @@ def row(build: str, part: str, kind: str) -> dict:
         seen_by.append("fuse")
     return {
         **{"build": build, "study": "shared", "part": part, "fault": kind},
-        **{"vgate_V": f"{alone['vgate']:.1f}", "logic_V": f"{alone['l5']:.2f}", "reference_V": f"{alone['reference']:.3f}"},
+        **{
+            "vgate_V": f"{alone['vgate']:.1f}",
+            "logic_V": f"{alone['l5']:.2f}",
+            "reference_V": f"{alone['reference']:.3f}",
+        },
         **{"on_part": f"{on_part:.2f}", "wrong_part": f"{wrong_part:.2f}"},
         **{"supply_A": f"{supply_A:.3f}", "host_A": f"{host_A:.3f}", "fuse": "opens" if melts else "holds"},
         **{"hottest": hottest, "hottest_W": f"{heat[hottest]:.3f}"},

@@ -69,8 +69,8 @@ def limits_met() -> list[Figure]:
 
 
 def single_faults() -> list[Figure]:
-    """Every part of every rail open and short, and what the rails share, against the committed tables; a row that differs
-    is printed as soon as it is made."""
+    """Every part of every rail open and short, and what the rails share, against the committed tables; a row that
+    differs is printed as soon as it is made."""
     faults, shared = _modules()[2:]
     key = lambda row: tuple(row[name] for name in ("rail", "part", "fault", "fuse", "does", "seen_by"))
     committed = {*map(key, faults.committed())}

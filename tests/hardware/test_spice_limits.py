@@ -189,7 +189,9 @@ def test_a_drive_that_is_plugged_live_passes_no_limit_of_the_rig(rail):
 
 
 @ngspice
-@pytest.mark.parametrize(("rail", "off_Ohm", "what"), [("sata_12v", 22, {"VDS", "reverse voltage"}), ("sata_12v", 100, {"VDS"})])
+@pytest.mark.parametrize(
+    ("rail", "off_Ohm", "what"), [("sata_12v", 22, {"VDS", "reverse voltage"}), ("sata_12v", 100, {"VDS"})]
+)
 def test_a_faster_lock_out_of_12_V_would_ring_beyond_them(rail, off_Ohm, what):
     seen = {one.limit.what for one in limits.beyond("hotplug", rail, "high", live=1, lockout_off_resistor=off_Ohm)}
     assert what <= seen
@@ -206,7 +208,9 @@ def test_560_ohm_at_the_reference_take_every_rail_off(rail1_V):
         # both resistors of the divider 1 % to the bad side
         share_V = 0.95 * v["voltage"] * 0.99 * v["ovp_lower"] / (0.99 * v["ovp_lower"] + 1.01 * v["ovp_upper"])
         assert reference_V + 0.009 < share_V
-        off = simulate.measured("failsafe", rail, more=PROTECTION, ovp_reference=reference_V, voltage=0.95 * v["voltage"])
+        off = simulate.measured(
+            "failsafe", rail, more=PROTECTION, ovp_reference=reference_V, voltage=0.95 * v["voltage"]
+        )
         assert off["rail"] < 0.1
     short = text.replace("RR26 l5 ovref 1k", "RR26 l5 ovref 1m")
     assert simulate.measured("shared", "sata_5v", more=short, usb=0, rail1=rail1_V)["reference"] > 2.4
@@ -377,7 +381,9 @@ def test_no_shared_fault_destroys_or_disarms_unseen():
     sound = {row["build"]: row for row in rows if row["part"] == "none"}
     assert {build: row["does"] for build, row in sound.items()} == {"board": "nothing", "breakout": "nothing"}
     assert all(row["study"] == "shared" or row["why"] for row in rows)
-    assert all(float(row["supply_A"]) <= shared.FUSE_A or row["fuse"] == "opens" or row["seen_by"] == "rig" for row in rows)
+    assert all(
+        float(row["supply_A"]) <= shared.FUSE_A or row["fuse"] == "opens" or row["seen_by"] == "rig" for row in rows
+    )
 
 
 def test_a_reference_that_is_open_leaves_every_lock_out():

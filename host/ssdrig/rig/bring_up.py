@@ -20,7 +20,7 @@ CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
 LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # by the rail's mV
-LOGIC_V = 4.2, 5.2  # of LOGIC_5V: U6 and what it loses at its lowest input
+LOGIC_V = 4.2, 5.2  # of LOGIC_5V: U6, less its drop at the lowest input
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
 AT_DRIVE_V = 0.01  # that the rail loses without a load
 BREAKOUTS = ("one_rail", "one_m2_rail")
@@ -111,7 +111,9 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
         out.append(Reading(5, "reference", None, "OVREF to GND", "V", 2.48, 2.51, "U7, U8 and their resistor"))
     if build["sideband"] is not None:
         words = "PERST# of the host to PERST# of the drive, at the rig"
-        out.append(Reading(2, "PERST#", None, words, "kOhm", 0.95, 1.05, "R15: without it the host drives the cut drive"))
+        out.append(
+            Reading(2, "PERST#", None, words, "kOhm", 0.95, 1.05, "R15: without it the host drives the cut drive")
+        )
     for row in build["rails"]:
         out += _of_rail(row["rail"], row["nominal_mV"], dividers.get(row["rail"]), circuit)
     return sorted(out, key=lambda one: one.step)
