@@ -13,6 +13,12 @@ by = "A. Reviewer"
 summary = "First.\\n\\nSecond."
 conclusion = "Buy it."
 price_note = "of 2026-11-20"
+pros = ["Cheap", "Cool"]
+cons = ["Slow"]
+[specification]
+DRAM = "none"
+[test_system]
+CPU = "A <fast> one"
 [price]
 "SIMULATED Alpha" = "89.90 USD"
 [teardown]
@@ -35,6 +41,8 @@ def written(folder, text, **files):
 def test_all_that_it_may_have(tmp_path):
     of = publication.read(written(tmp_path, WHOLE, front=PNG))
     assert of.texts["by"] == "A. Reviewer" and of.prices["SIMULATED Alpha"].amount.value == 89.9
+    assert of.lists == {"pros": ["Cheap", "Cool"], "cons": ["Slow"]}
+    assert of.specification == {"DRAM": "none"} and of.test_system == {"CPU": "A <fast> one"}
     assert of.teardown == {"Controller": "E18"} and of.sections == {"Power": "It sleeps."}
     assert [(photo.kind, photo.content) for photo in of.photos] == [("png", PNG)]
     html = publication.beginning(of) + publication.device(of) + publication.conclusion(of)
@@ -56,6 +64,9 @@ def test_without_it_nothing_is_added(tmp_path):
         "title = 3",
         'title = ""',
         'price = "3 USD"',
+        'pros = "cheap"',
+        "cons = [3]",
+        "[specification]\nDRAM = 1",
         '[price]\n"a" = 3',
         '[price]\n"a" = "cheap"',
         '[section]\n"Pover" = "x"',

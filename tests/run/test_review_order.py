@@ -7,7 +7,7 @@ import pytest
 from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig.base.errors import UsageError
-from ssdrig.plan import expand, grammar, history, reviews, shows, state
+from ssdrig.plan import expand, grammar, headline, history, reviews, shows, state
 from ssdrig.run import prepare, standing
 from ssdrig.run.budget import Budget
 from ssdrig.run.review import order, perform
@@ -150,12 +150,14 @@ def test_each_plan_of_the_table_is_one_or_is_said_to_be_missing(level):
 
 
 def test_the_figures_of_the_library_are_those_of_the_plans():
-    """Of each that there is: its step, its window, the keys of its points."""
+    """Of each that there is: its step, its window, the keys of its points, its values or facts of its views."""
     for figure in (figure for section in reviews.sections() for figure in section.figures):
         if figure.plan in grammar.shipped():
             plan = grammar.read(*grammar.find(figure.plan))
             step = {step.path: step for step in grammar.every(plan.steps)}[figure.of]
-            assert figure.where.keys() <= {*step.axes} and set(figure.value) <= shows.VALUES.keys(), figure
+            facts = {fact for _, fact in headline.facts_of(plan.shows, figure.of)}
+            axes = shows.steps_of(plan)[1][figure.of]
+            assert figure.where.keys() <= axes.keys() and set(figure.value) <= shows.VALUES.keys() | facts, figure
             assert figure.window is None or figure.window in step.keys["windows"]
 
 

@@ -13,7 +13,7 @@ from ssdrig.base import uncertain
 from ssdrig.base.uncertain import Uncertain, mean_error
 from ssdrig.publish.verdicts import comparison
 from ssdrig.reading import below_second, cache_recovery, errors, rest
-from ssdrig.report import economy, library, price
+from ssdrig.report import economy, price
 from ssdrig.report.price import Price
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.load_line import html as load_line_fit
@@ -286,7 +286,6 @@ MAKERS = {
     "reading/errors.above_idle_W": of_energy_above_idle,
     "reading/rest.per_GB": of_rest,
     "report/economy.share": of_quotient(economy.share, lambda a, b: (a, b)),
-    "report/library.percentage": of_quotient(library.percentage, lambda a, b: (a, b), 0.0),
     "report/price.of_unit": of_quotient(price.of_unit, lambda a, b: (Price(a, "EUR"), b, "EUR")),
     "report/price.per_unit": of_quotient(price.per_unit, lambda a, b: (a, Price(b, "EUR"), "EUR")),
     "views/power_states/figures.break_even": of_break_even,

@@ -9,6 +9,7 @@ from browser import chromium  # noqa: F401  a fixture
 from page_cross import BARRIERS, CUT_IN_PLOTS, misfits, with_axe
 from synthetic_reviews import SIX, review
 from test_report_seen import saved, sized
+from test_review_page import scorecard
 
 from ssdrig import cli
 from ssdrig.report import review_page
@@ -20,11 +21,29 @@ SCREENS = {1400: (900, 12), 390: (844, 20)}  # width: height of a screen, most o
 READY = "document.body && document.body.dataset.ready"
 
 
+PUBLICATION = """title = "Alpha 1TB"
+summary = "It is small."
+pros = ["Steady at the end", "Low idle power"]
+cons = ["Slow among its neighbours"]
+conclusion = "Buy it."
+[specification]
+Controller = "E18"
+NAND = "176-layer TLC"
+DRAM = "1 GB DDR4"
+"Form factor" = "M.2 2280"
+Warranty = "5 years"
+[test_system]
+Mainboard = "A. Board 1"
+"Ambient temperature" = "23 °C"
+[price]
+"SIMULATED drive Alpha 1TB" = "79 USD"
+"""
+
+
 def made(base):
     """The page: the first drive reviewed, the others as files of other houses."""
     own = review(base / "runs", SIX[0])
-    text = '[price]\n"SIMULATED drive Alpha 1TB" = "79 USD"\n'
-    (own / "review.toml").write_text(f'title = "Alpha 1TB"\nsummary = "It is small."\n{text}')
+    (own / "review.toml").write_text(PUBLICATION)
     for i, of in enumerate(SIX[1:]):
         file = base / f"{i}.ssdlib"
         assert cli.main(["library", "export", str(review(base / f"house-{i}", of)), "-o", str(file)]) == 0
@@ -59,8 +78,21 @@ def test_no_star_and_no_sentence_within_the_doubt(page):
     rows = re.findall(r'class="(row[^"]*)".*?</i>([^<]*)</span>', card)
     stars = [name for kind, name in rows if " best" in kind]
     assert stars == ["drive Foxtrot enterprise 1TB, 25 % OP"]
-    short = html.split('id="short-h"')[1].split("</section>")[0]
-    assert "no difference beyond doubt from drive Bravo 1TB." in short
+    rows = scorecard(html)
+    title, places, cells = rows[0]
+    assert title == "Random writes on a full drive, at the end: Mean IOPS" and places == "4 5 6"
+    assert [how for *_, how in cells] == ["", "", "alike", "better", "worse", "better", "better"]
+    assert [run for run, kind, *_ in cells if kind == "best"] == [cells[-1][0]]
+    assert len(rows) >= 15 and all(" ± " in cells[0][2] for _, _, cells in rows)
+
+
+def test_an_error_above_a_tenth_has_its_cause(page):
+    causes = page.read_text().split('class="causes"')[1].split("</details>")[0]
+    lines = re.findall(r"<li>([^<]*)</li>", causes)
+    assert any(line.startswith("Sequential reads: Throughput, default OP: 1\u202f630 ± 308 MB/s: ") for line in lines)
+    for line in lines:
+        value, error = (float(text.replace("\u202f", "")) for text in re.search(r"([^ ]+) ± ([^ :]+)", line).groups())
+        assert error > 0.1 * value, line
 
 
 @pytest.mark.parametrize("width", SCREENS)
@@ -113,3 +145,22 @@ def test_the_cards_of_a_section_are_side_by_side_in_print(chromium, page):
 def test_an_axis_of_words_names_a_unit_once(page):
     titles = re.findall(r"<h3>([^<]*)(?: <span class=.unit.>([^<]*))?", page.read_text())
     assert len(titles) > 12 and [title for title, unit in titles if unit and unit in title] == []
+
+
+def table_of(html, kind):
+    rows = html.split(f'class="about {kind}"')[1].split("</table>")[0]
+    return dict(re.findall(r'<th scope="row">([^<]*)</th><td>([^<]*)</td>', rows))
+
+
+def test_the_specification_and_the_test_system(page):
+    html = page.read_text()
+    facts, system = table_of(html, "specification"), table_of(html, "system")
+    assert facts["Capacity"] == "67.1 MB" and facts["Rated endurance"].startswith("40.3 GB")
+    assert (facts["Controller"], facts["DRAM"], facts["Price"]) == ("E18", "1 GB DDR4", "79 USD")
+    assert facts["Before the review"].startswith("1.10 TB written, 12 power-on hours")
+    assert system["Mainboard"] == "A. Board 1" and system["Host"].startswith("fio-3.33, kernel 6.1")
+    ends = html.split('id="end-h"')[1].split("</section>")[0]
+    assert re.findall(r"<li>([^<]*)", ends.split('class="cons"')[0]) == ["Steady at the end", "Low idle power"]
+    assert re.findall(r"<li>([^<]*)", ends.split('class="cons"')[1]) == ["Slow among its neighbours"]
+    listed = html.split('class="facts library"')[1].split("</table>")[0]
+    assert listed.count("67.1 MB, nbd, firmware 1") == 12

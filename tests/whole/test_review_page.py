@@ -91,6 +91,18 @@ def card(html, title):
     return [(name, value, "apart" in kind) for kind, name, value in bars]
 
 
+def scorecard(html):
+    """Of each row its title, the places of the reviewed drive, and (run, classes, value, comparison) of its cells."""
+    out = []
+    for row in re.findall(r'<tr data-key="[^"]*">.*?</tr>', html.split('class="scorecard"')[1].split("</table>")[0]):
+        cells = re.findall(
+            r'<td data-run="(\d+)"(?: class="([^"]*)")?[^>]*>(?:★ )?([^<]*?) ?(?:<i data-against="(\w+)".*?)?</td>', row
+        )
+        places = re.search(r'data-place="([^"]*)"', row)
+        out.append((re.search(r'<a href="#s\d+">([^<]*)', row)[1], places and places[1], cells))
+    return out
+
+
 @pytest.mark.slow
 def test_each_section_is_there_with_what_was_run_and_why_the_rest_was_not(page):
     html = page.read_text()
@@ -110,10 +122,18 @@ def test_each_section_is_there_with_what_was_run_and_why_the_rest_was_not(page):
 
 def test_the_verdicts_are_those_of_the_runs(page):
     html = page.read_text()
-    short = html.split('id="short-h"')[1].split("</section>")[0]
-    assert "Default OP: random writes on a full drive, at the end 1\u202f000 IOPS" in short
-    assert "25 % OP: random writes on a full drive, at the end 2\u202f000 IOPS" in short
-    assert "Random writes, fresh 4\u202f000 IOPS; random writes, written twice 3\u202f000 IOPS" in short
+    full, energy, *_, fresh, used, rested, trimmed = scorecard(html)
+    assert full[0] == "Random writes on a full drive, at the end: Mean IOPS" and full[1] == "2 2 2"
+    assert full[2] == [
+        ("0", "top", "1\u202f000", ""),
+        ("1", "top", "2\u202f000", ""),
+        ("2", "best", "1\u202f500", "better"),
+        ("4", "apart", "9\u202f000", ""),
+    ]
+    assert energy[2][2][3] == "better"
+    assert [row[2][0][2].split(" ± ")[0] for row in (fresh, used, rested, trimmed)] == [
+        f"{n}\u202f000" for n in (4, 3, 2, 1)
+    ]
     assert "Restored by idle: -100 " in html.replace("−", "-")
     assert "average power with downtime: not known, no plan measured a rest with the rig" in html
 
@@ -217,7 +237,7 @@ def test_nothing_is_claimed_of_a_run_on_a_busy_host(tmp_path):
     assert [apart for _, _, apart in cards] == [False, True]
     first = next(part for part in html.split('<div class="card"') if "<h3>Random writes on a full drive" in part)
     assert " best" not in first
-    short = html.split('id="short-h"')[1].split("</section>")[0]
-    assert "25 % OP: random writes on a full drive, at the end not claimed, host: " in short
-    assert "random writes on a full drive, at the end 1\u202f000 IOPS" in short
+    full = scorecard(html)[0]
+    assert full[2] == [("0", "top", "1\u202f000", ""), ("1", "top apart", "not claimed", "")]
+    assert full[1] is None, "no other drive"
     assert "Restored by idle: not known (not claimed, host: " in html

@@ -11,7 +11,7 @@ from ssdrig.plan import document, grammar
 
 TABLE = Path(__file__).with_name("sections.toml")
 LEVELS = ("quick", "standard", "full")
-FIGURE_KEYS = ("plan", "of", "where", "window", "value", "title")
+FIGURE_KEYS = ("plan", "of", "where", "window", "value", "title", "better")
 KEYS = ("plan", "level", "variant", "set", "quick")
 
 
@@ -46,8 +46,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Figure:
-    """What of a plan is compared with earlier reviews: values of a step by the plan's words, `where` its points lie, in
-    a `window` (None: the whole step)."""
+    """What of a plan is compared with earlier reviews: values of a step by the plan's words, or facts of its views;
+    `where` its points lie, in a `window` (None: the whole step). `better`: "more" or "less", where the figure itself
+    has none."""
 
     plan: str
     of: str
@@ -55,6 +56,7 @@ class Figure:
     value: tuple[str, ...]
     where: Mapping[str, str] = field(default_factory=dict)
     window: str | None = None
+    better: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,10 @@ def entries() -> list[Entry]:
 def _figure(row: Mapping, where: str) -> Figure:
     if unknown := [key for key in row if key not in FIGURE_KEYS]:
         raise UsageError(f"only {', '.join(FIGURE_KEYS)}", f"{unknown[0]} in {where}", "leave it out")
+    if (better := row.get("better", "")) not in ("", "more", "less"):
+        raise UsageError('better = "more" or "less"', f"{better!r} in {where}", "name one, or leave it out")
     points = dict(word.partition("=")[::2] for word in row.get("where", "").split())
-    return Figure(row["plan"], row["of"], row["title"], tuple(row["value"]), points, row.get("window"))
+    return Figure(row["plan"], row["of"], row["title"], tuple(row["value"]), points, row.get("window"), better)
 
 
 def _entry(row: Mapping, where: str) -> Entry:

@@ -193,6 +193,20 @@ def together(rounds: Sequence[Mapping], out: Mapping) -> dict[str, float]:
     return made
 
 
+def cause(key: str, rounds: str = "") -> str:
+    """What the error of a figure comes from, in words; "" where this module does not make it. `rounds`: that its value
+    is of, in words."""
+    if rounds:
+        return f"the rounds differ ({rounds})"
+    if key in OF_SECONDS:
+        return "its seconds differ"
+    if key in OF_POWER:
+        return "its seconds differ, and the budget of the rig"
+    if key in OF_PERCENTILES:
+        return "the width of a bin of fio's histogram, and the number of I/Os beyond it"
+    return "the bin of fio's histogram in which the slowest I/O is" if key in OF_MOST[:4] else ""
+
+
 def named(figures: Mapping) -> dict[str, float]:
     """{"KEY_error": error} of the figures of a window: a column each, as databases have them."""
     errors = figures.get("errors") or {}

@@ -3,15 +3,17 @@ the review itself, of an earlier one, or a single run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import NamedTuple
 
 from ssdrig.base import arguments
 from ssdrig.base.errors import JournalError, SsdrigError, UsageError
-from ssdrig.base.uncertain import Uncertain, differ, difference, ratio
+from ssdrig.base.uncertain import Uncertain
+from ssdrig.base.words import size
+from ssdrig.plan import headline as plan_headline
 from ssdrig.plan import reviews, shows
-from ssdrig.reading import library_file, review_folder, table
+from ssdrig.reading import errors, library_file, review_folder, table
 from ssdrig.reading.row import Table
 from ssdrig.report import about, price, words
 from ssdrig.report import publication as publications
@@ -20,6 +22,7 @@ from ssdrig.report.loads import group
 from ssdrig.report.price import Price
 from ssdrig.report.verdict import ENDED
 from ssdrig.runs import journal, parts
+from ssdrig.views import headline
 from ssdrig.views.context import doubt_at, figure, label, plus_minus, uncertain_at, unit, value_at
 from ssdrig.views.svg import look, look_of_variant
 from ssdrig.views.terms import BY_KEY, error_of
@@ -237,13 +240,12 @@ def cards(section: reviews.Section, members_of: Sequence[Member]) -> str:
     out, missing = [], dict[str, str]()
     for of in section.figures:
         for word in of.value:
-            if (reviewed := reviewed_table(members_of, of.plan)) is None:
+            if (one := compared(of, word, members_of)) is None:
                 continue
-            if shown := _card(of, word, reviewed, members_of):
+            if shown := _card(one, members_of):
                 out.append(shown)
             else:
-                value = uncertain_at(reviewed, of.of, dict(of.where), word, of.window)
-                missing[f"{of.title}: {label(word)}"] = value.why
+                missing[unescape(one.title)] = next(entry.value.why for entry in one.entries)
     return (f'<div class="cards">{"".join(out)}</div>' if out else "") + without(missing)
 
 
@@ -258,28 +260,86 @@ def without(why_of: Mapping[str, str]) -> str:
     )
 
 
-def _card(of: reviews.Figure, word: str, reviewed: Table, drives: Sequence[Member]) -> str:
-    entries = []
-    for i, member in enumerate(drives):
-        if of.plan in member.tables:
-            mine = member.tables[of.plan]
-            value = uncertain_at(mine, of.of, dict(of.where), word, of.window)
-            entries.append(Entry(i, value, apart(mine, reviewed) or _doubt(mine, of, word)))
-    shown = unit(word, [entry.value.value for entry in entries])
-    term = BY_KEY.get(shows.VALUES[word][0])
-    title = f"{escape(of.title)}: {label(word)}"
-    unit_name = "" if shown.name in label(word) else shown.name
-    scaled = [entry._replace(value=entry.value.scaled(shown.scale)) for entry in entries]
-    return bars(f"{of.plan}-{word}", title, unit_name, term.better if term else "", scaled, drives)
+def _card(one: "Compared", drives: Sequence[Member]) -> str:
+    return bars(one.key, one.title, one.unit, one.better, one.entries, drives)
+
+
+class Compared(NamedTuple):
+    """A figure of several members. `title`: as HTML; `better`: "more", "less" or ""; `entries`: in `unit`."""
+
+    key: str
+    title: str
+    unit: str
+    better: str
+    entries: "list[Entry]"
+
+
+class _Reading(NamedTuple):
+    """A figure of a run. `name`: in words; `doubt`: why it is not claimed; `cause`: of its error."""
+
+    value: Uncertain
+    unit: str
+    better: str
+    name: str
+    doubt: str | None
+    cause: str
+
+
+def compared(of: reviews.Figure, word: str, drives: Sequence[Member]) -> Compared | None:
+    """A figure of a section of all members that ran its plan; None where the reviewed drive did not."""
+    if (reviewed := reviewed_table(drives, of.plan)) is None:
+        return None
+    readings = {
+        i: _reading(member.tables[of.plan], of, word) for i, member in enumerate(drives) if of.plan in member.tables
+    }
+    first = next(iter(readings.values()))
+    values = [one.value.value for one in readings.values()]
+    scale, name = _scale(word, first.unit, values)
+    entries = [
+        Entry(i, one.value.scaled(scale), apart(drives[i].tables[of.plan], reviewed) or one.doubt, one.cause)
+        for i, one in readings.items()
+    ]
+    unit_name = "" if name in first.name else name
+    title = f"{escape(of.title)}: {escape(first.name)}"
+    return Compared(f"{of.plan}-{word}", title, unit_name, of.better or first.better, entries)
+
+
+def _scale(word: str, name: str, values: Sequence[float | None]) -> tuple[float, str]:
+    """The factor and the unit in which the values of one figure read best."""
+    if word in shows.VALUES:
+        shown = unit(word, values)
+        return shown.scale, shown.name
+    top = max((abs(value) for value in values if value is not None), default=0.0)
+    scales = (scale for scale in headline.SCALES.get(name, ()) if top >= scale[0])
+    _, factor, shown_name = next(scales, (0, 1, name))
+    return factor, shown_name
+
+
+def _reading(run: Table, of: reviews.Figure, word: str) -> _Reading:
+    """A value of a step by the plan's words, or a fact that a view of the plan has of it."""
+    where = dict(of.where)
+    if word in shows.VALUES:
+        key, name = shows.VALUES[word]
+        term = BY_KEY.get(key)
+        value = uncertain_at(run, of.of, where, word, of.window)
+        cause = errors.cause(key, value_at(run, of.of, where, word, of.window)[1])
+        return _Reading(value, name, term.better if term else "", label(word), _doubt(run, of, word), cause)
+    wanted = plan_headline.Figure("", of.of, tuple(where.items()), of.window or "", word)
+    filled = headline.fill(run, wanted)
+    fact = filled.fact or headline.Fact(headline.lacking(filled.why))
+    doubt = filled.why if not filled.text and fact.of.value is not None else None
+    name = filled.name.removesuffix(f" during {of.of}")
+    return _Reading(fact.of, fact.unit, fact.better, f"{name[:1].upper()}{name[1:]}", doubt, "")
 
 
 class Entry(NamedTuple):
     """A bar of a card. `member`: its place in the library; `value`: in the unit of the card; `apart`: why it cannot be
-    ranked."""
+    ranked; `cause`: of its error."""
 
     member: int
     value: Uncertain
     apart: str | None = None
+    cause: str = ""
 
 
 def reviewed_table(drives: Sequence[Member], plan: str) -> Table | None:
@@ -300,7 +360,7 @@ def bars(key: str, title: str, unit_name: str, better: str, entries: Sequence[En
         entries, key=lambda one: (one.value.value is None, one.apart is not None, sign * (one.value.value or 0))
     )
     bars = []
-    for i, value, unlike in ordered:
+    for i, value, unlike, _ in ordered:
         member = drives[i]
         named = member.label + ("" if member.own else f", {member.began}")
         aside = "" if value.value is not None else escape(value.why)
@@ -349,63 +409,16 @@ def comparable(plan: str, reviewed: Table, drives: Sequence[Member]) -> list[int
     ]
 
 
-def compared(section: reviews.Section, drives: Sequence[Member]) -> list[str]:
-    """How the reviewed drive, at its first over-provisioning that has the figure, compares with the others of equal
-    over-provisioning: a line for the first value of each figure; none without others. Only differences beyond both
-    uncertainties are named."""
-    out = []
-    for of in section.figures:
-        reviewed = reviewed_table(drives, of.plan)
-        own = next((member for member in drives if member.own and of.plan in member.tables), None)
-        word = of.value[0]
-        term = BY_KEY.get(shows.VALUES[word][0])
-        if reviewed is None or own is None or term is None or not term.better or _doubt(reviewed, of, word):
-            continue
-        mine = uncertain_at(reviewed, of.of, dict(of.where), word, of.window)
-        others = {
-            i: uncertain_at(drives[i].tables[of.plan], of.of, dict(of.where), word, of.window)
-            for i in comparable(of.plan, reviewed, drives)
-            if drives[i].op == own.op and not _doubt(drives[i].tables[of.plan], of, word)
-        }
-        others = {i: value for i, value in others.items() if value.value is not None}
-        if mine.value is None or not others:
-            continue
-        out.append(f"{of.title}: {_standing(mine, others, drives, term.better)}.")
-    return out
-
-
-def _standing(mine: Uncertain, others: Mapping[int, Uncertain], drives: Sequence[Member], better: str) -> str:
-    """ "better than 2 of 3 others, X (by 12 %), Y (by 30 %); worse than Z (by 8 %)"."""
-    sign, count = 1 if better == "more" else -1, len(others) + 1
-    groups: dict[str, list[str]] = {"better than": [], "worse than": [], "no difference beyond doubt from": []}
-    for i, value in others.items():
-        if not differ(mine, value, count):
-            groups["no difference beyond doubt from"].append(_model(drives, i))
-            continue
-        percent = percentage(mine, value)
-        by = "" if percent.value is None else f" (by {plus_minus(percent._replace(value=abs(percent.value)))} %)"
-        groups["better than" if sign * ((mine.value or 0.0) - (value.value or 0.0)) > 0 else "worse than"].append(
-            f"{_model(drives, i)}{by}"
-        )
-    return "; ".join(f"{words} {arguments.listed(names, 'and')}" for words, names in groups.items() if names)
-
-
-def percentage(mine: Uncertain, other: Uncertain) -> Uncertain:
-    """By how much a figure is above another one, in percent of that."""
-    share = ratio(difference(mine, other), other)
-    return share.scaled(100)
-
-
 def _doubt(run: Table, of: reviews.Figure, word: str) -> str | None:
     """What of the trust strip is bad that a figure rests on."""
     return doubt_at(run, of.of, dict(of.where), word, of.window)
 
 
-def short(drives: Sequence[Member], i: int) -> str:
-    """The name of a member in a bar, numbered where two are alike."""
+def short(drives: Sequence[Member], i: int, with_op: bool = True) -> str:
+    """The name of a member in a bar, numbered where two are alike. `with_op`: with its over-provisioning."""
     label_of = [f"{_model(drives, at)}, {drive.op}" for at, drive in enumerate(drives)]
-    alike = label_of.count(label_of[i])
-    return f"{label_of[i]} ({label_of[: i + 1].count(label_of[i])})" if alike > 1 else label_of[i]
+    alike, name = label_of.count(label_of[i]), label_of[i] if with_op else _model(drives, i)
+    return f"{name} ({label_of[: i + 1].count(label_of[i])})" if alike > 1 else name
 
 
 def _model(drives: Sequence[Member], i: int) -> str:
@@ -414,6 +427,15 @@ def _model(drives: Sequence[Member], i: int) -> str:
     name = drives[i].drive
     alike = all(drive.drive.startswith("SIMULATED ") for drive in drives)
     return name.removeprefix("SIMULATED ") if alike and not name.startswith("SIMULATED reference") else name
+
+
+def _device(member: Member) -> str:
+    """What the runs of a member report of its drive."""
+    header = next(iter(member.tables.values())).data.header["drive"]
+    known = [size(header["capacity_bytes"])] if header.get("capacity_bytes") else []
+    known += [str(header[key]) for key in ("link", "interface") if header.get(key)][:1]
+    known += [f"firmware {header['firmware']}"] if header.get("firmware") else []
+    return ", ".join([*known, *([str(member.price)] if member.price else [])]) or "–"
 
 
 def controls(drives_of: Sequence[Member]) -> str:
@@ -437,46 +459,18 @@ def listed(library: Sequence[Member], notes: Sequence[str]) -> str:
     """What the library consists of."""
     rows = "".join(
         f'<tr data-run="{i}"><th scope="row">{escape(short(library, i))}'
-        f"{' <span class=review>reviewed</span>' if member.own else ''}</th><td>{escape(member.began)}</td>"
+        f"{' <span class=review>reviewed</span>' if member.own else ''}</th>"
+        f"<td>{escape(_device(member))}</td><td>{escape(member.began)}</td>"
         f"<td>{escape(', '.join(member.tables))}</td><td><code>{escape(member.facts.where)}</code>"
         f"{IMPORTED * member.facts.imported}</td></tr>"
         for i, member in enumerate(library)
     )
-    heads = "".join(f'<th scope="col">{words}</th>' for words in ("Drive", "Began", "Plans compared", "Folder"))
+    heads = "".join(
+        f'<th scope="col">{words}</th>'
+        for words in ("Drive", "Capacity, interface, firmware", "Began", "Plans compared", "Folder")
+    )
     paragraphs = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
     return (
         f'<div class="scroll"><table class="facts library"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
         f"</div>{paragraphs}"
     )
-
-
-def sentence(section: reviews.Section, drives: Sequence[Member]) -> str:
-    """The figures of a section in words: "25 % OP: Random writes 21 600 IOPS, …"; "" where it has none."""
-    out = []
-    for member in (drive for drive in drives if drive.own):
-        each_figure: dict[str, list[str]] = {}
-        for of in section.figures:
-            if of.plan not in member.tables:
-                continue
-            for word in of.value:
-                value, _ = value_at(member.tables[of.plan], of.of, dict(of.where), word, of.window)
-                if value is not None and (doubt := _doubt(member.tables[of.plan], of, word)):
-                    each_figure.setdefault(of.title, [])
-                    if (note := f"not claimed, {doubt}") not in each_figure[of.title]:
-                        each_figure[of.title].append(note)
-                elif value is not None:
-                    shown = unit(word, [value])
-                    text = f"{shown.text(value)} {shown.name}".strip()
-                    named = text if shown.name in ("IOPS", "MB/s", "W") else f"{_inner(label(word))} {text}"
-                    each_figure.setdefault(of.title, []).append(named)
-        if each_figure:
-            joined = "; ".join(f"{_inner(title)} {', '.join(texts)}" for title, texts in each_figure.items())
-            out.append((member.op, joined))
-    if len(out) == 1:
-        return f"{out[0][1][:1].upper()}{out[0][1][1:]}."
-    return " ".join(f"{op[:1].upper()}{op[1:]}: {joined}." for op, joined in out)
-
-
-def _inner(title: str) -> str:
-    """A title within a sentence: "Mean power" as "mean power", "P99 latency" as it is."""
-    return title[:1].lower() + title[1:] if title[1:2].islower() else title

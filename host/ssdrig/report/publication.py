@@ -16,7 +16,9 @@ from ssdrig.runs import integrity
 
 NAME = "review.toml"
 TEXTS = ("title", "by", "summary", "conclusion", "price_note")
-TABLES = ("price", "teardown", "section")
+LISTS = ("pros", "cons")
+TABLES = ("specification", "test_system", "price", "teardown", "section")
+KEYS = (*TEXTS, *LISTS, *TABLES, "photo")
 MOST_PHOTOS, MOST_PHOTO_BYTES = 12, 400_000
 KINDS = {b"\xff\xd8\xff": "jpeg", b"\x89PNG\r\n\x1a\n": "png", b"RIFF": "webp"}  # by how the files begin
 
@@ -33,13 +35,19 @@ class Photo:
 @dataclass(frozen=True)
 class Publication:
     """texts: by TEXTS
+    lists: of texts, by LISTS
     prices: by the model of a drive
+    specification: what the maker states, by its name, "Controller"
+    test_system: by its name, "Mainboard"
     teardown: a fact by its name, "Controller"
     sections: prose by the title of a section
     photos: in their order"""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
+    lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    specification: Mapping[str, str] = field(default_factory=dict)
+    test_system: Mapping[str, str] = field(default_factory=dict)
     teardown: Mapping[str, str] = field(default_factory=dict)
     sections: Mapping[str, str] = field(default_factory=dict)
     photos: Sequence[Photo] = ()
@@ -53,8 +61,8 @@ def read(folder: Path) -> Publication:
         return Publication()
     tables = document.parse(document.load(path), NAME)
     for key in tables:
-        if key not in (*TEXTS, *TABLES, "photo"):
-            raise UsageError(f"a key of {NAME}", repr(key), do_you_mean(key, (*TEXTS, *TABLES, "photo")))
+        if key not in KEYS:
+            raise UsageError(f"a key of {NAME}", repr(key), do_you_mean(key, KEYS))
     texts = {key: _text(tables[key], key) for key in TEXTS if key in tables}
     by_table = {key: _texts(tables.get(key, {}), key) for key in TABLES}
     titles = [section.title for section in reviews.sections()]
@@ -66,7 +74,14 @@ def read(folder: Path) -> Publication:
     if not isinstance(photos, list) or len(photos) > MOST_PHOTOS:
         raise UsageError(f"at most {MOST_PHOTOS} [[photo]] in {NAME}", repr(photos)[:80], "leave some out")
     return Publication(
-        texts, prices, by_table["teardown"], by_table["section"], tuple(_photo(folder, photo) for photo in photos)
+        texts,
+        prices,
+        {key: _list(tables[key], key) for key in LISTS if key in tables},
+        by_table["specification"],
+        by_table["test_system"],
+        by_table["teardown"],
+        by_table["section"],
+        tuple(_photo(folder, photo) for photo in photos),
     )
 
 
@@ -74,6 +89,12 @@ def _text(value: Any, key: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise UsageError(f"a text as {key} of {NAME}", repr(value)[:80], f'{key} = "…"')
     return value.strip()
+
+
+def _list(value: Any, key: str) -> list[str]:
+    if not isinstance(value, list):
+        raise UsageError(f"a list of texts as {key} of {NAME}", repr(value)[:80], f'{key} = ["…", "…"]')
+    return [_text(entry, key) for entry in value]
 
 
 def _texts(value: Any, key: str) -> dict[str, str]:
@@ -137,8 +158,13 @@ def _figure(photo: Photo) -> str:
 
 
 def conclusion(publication: Publication) -> str:
-    """The reviewer's last words; "" without any."""
+    """The reviewer's last words, and what speaks for and against the drive; "" without any."""
     body = prose(publication.texts.get("conclusion", ""))
+    lists = ""
+    for key, title in zip(LISTS, ("For it", "Against it"), strict=True):
+        entries = "".join(f"<li>{escape(text)}</li>" for text in publication.lists.get(key, ()))
+        lists += f'<div class="{key}"><h3>{title}</h3><ul>{entries}</ul></div>' if entries else ""
+    body += f'<div class="pros-cons">{lists}</div>' if lists else ""
     if not body:
         return ""
     return f'<section class="prose" aria-labelledby="end-h"><h2 id="end-h">Conclusion</h2>{body}</section>'

@@ -16,7 +16,7 @@ from ssdrig.plan.rules import steady
 from ssdrig.reading import errors, review_folder, table, trust
 from ssdrig.reading.review_folder import Done, Review
 from ssdrig.reading.row import Row, Table
-from ssdrig.report import about, economy, library, page, review_says, shown_parts
+from ssdrig.report import about, economy, library, page, review_says, scorecard, shown_parts
 from ssdrig.report import publication as publications
 from ssdrig.report.library import Member
 from ssdrig.views import headline, svg, trust_strip
@@ -62,7 +62,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         headlines(tables),
         lacking(review, entries),
         publications.beginning(publication),
-        tested(review, tables),
+        tested(review, tables, publication),
         publications.device(publication),
         in_short(review, tables, members),
         library_section(members, notes),
@@ -137,23 +137,28 @@ def headlines(tables: Mapping[str, Table]) -> str:
     return f'<section class="verdict headline" aria-label="Headline">{"".join(out)}</section>' if out else ""
 
 
-def tested(review: Review, tables: Mapping[str, Table]) -> str:
-    """What the drive is, and how it was tested."""
+def tested(review: Review, tables: Mapping[str, Table], publication: publications.Publication) -> str:
+    """What the drive is, and how it was tested: what the runs report, then what the reviewer states."""
     drive = review.document["drive"]
     host: Mapping = next((run.data.header.get("host") or {} for run in tables.values()), {})
     rig = next((run.data.header["rig"] for run in tables.values() if run.data.header.get("rig")), None)
     first = next(iter(tables.values()), None)
-    facts = [
+    price = publication.prices.get(str(drive.get("model")))
+    device = [
         ("Drive", drive.get("model")),
-        ("Serial, firmware", ", ".join(str(drive[key]) for key in ("serial", "firmware") if drive.get(key))),
         ("Capacity", size(drive["capacity_bytes"])),
         ("Raw NAND", _raw(drive)),
         ("Interface", drive.get("link") or drive.get("interface")),
         ("Rated endurance", _rated(review)),
+        *publication.specification.items(),
+        ("Price", str(price) if price else None),
+        ("Serial, firmware", ", ".join(str(drive[key]) for key in ("serial", "firmware") if drive.get(key))),
+        ("Before the review", _used(tables)),
         ("SIMULATED preset", drive.get("preset")),
-        ("Time-dilated", f"1 s of drive time took {drive['time_dilation']} s; all figures are in drive time")
-        if drive.get("time_dilation", 1) != 1
-        else ("", None),
+    ]
+    system = [
+        ("Host", f"{host.get('fio')}, kernel {host.get('kernel')}, {host.get('cpus')} CPUs" if host else None),
+        *publication.test_system.items(),
         (
             "Power",
             "measured by the rig" + " (SIMULATED)" * bool(rig.get("simulated")) if rig else "not measured: no rig",
@@ -162,12 +167,36 @@ def tested(review: Review, tables: Mapping[str, Table]) -> str:
             "Level",
             f"{review.document['level']}, begun {about.started(first.data)}" if first else review.document["level"],
         ),
-        ("Host", f"{host.get('fio')}, kernel {host.get('kernel')}, {host.get('cpus')} CPUs" if host else None),
+        ("Time-dilated", f"1 s of drive time took {drive['time_dilation']} s; all figures are in drive time")
+        if drive.get("time_dilation", 1) != 1
+        else ("", None),
     ]
-    rows = "".join(f'<tr><th scope="row">{name}</th><td>{escape(str(text))}</td></tr>' for name, text in facts if text)
     warn = f'<p class="warn">{trust_strip.SCALED}</p>' if any(run.plan.scaled for run in tables.values()) else ""
-    about_drive = f'<div class="scroll"><table class="about">{rows}</table></div>'
-    return f'<section class="tested" aria-label="Test">{warn}{about_drive}</section>'
+    both = "".join(
+        _facts(*of) for of in (("specification", "Specification", device), ("system", "Test system", system))
+    )
+    return f'<section class="tested" aria-label="Test">{warn}{both}</section>'
+
+
+def _facts(key: str, title: str, facts: Sequence[tuple[str, object]]) -> str:
+    """A table of the facts that are known."""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(text))}</td></tr>' for name, text in facts if text
+    )
+    return f'<div class="scroll"><table class="about {key}"><caption>{title}</caption>{rows}</table></div>'
+
+
+def _used(tables: Mapping[str, Table]) -> str | None:
+    """What the drive had been used by its first reading of SMART."""
+    readings = sorted((s for run in tables.values() for s in run.data.snapshots), key=lambda s: s["t_start_ns"])
+    if not readings:
+        return None
+    known = [
+        f"{size(written)} written" if (written := readings[0]["host_written_bytes"]) is not None else "",
+        f"{hours} power-on hours" if (hours := readings[0].get("power_on_hours")) is not None else "",
+        f"{used} % used" if (used := readings[0].get("percentage_used")) is not None else "",
+    ]
+    return ", ".join(filter(None, known)) or None
 
 
 def strips(tables: Mapping[str, Table]) -> str:
@@ -193,10 +222,11 @@ def lacking(review: Review, done: Mapping[str, Done]) -> str:
 
 
 def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Member]) -> str:
-    """The verdicts in sentences, one for each section that has measured something."""
-    out = ['<section aria-labelledby="short-h"><h2 id="short-h">In short</h2><ul class="short">']
+    """The scorecard, then sentences on the rest."""
+    out = ['<section aria-labelledby="short-h"><h2 id="short-h">In short</h2>', scorecard.table(members)]
+    out.append('<ul class="short">')
     for i, part in enumerate(reviews.sections()):
-        sentence = library.sentence(part, members)
+        sentence = ""
         failed = [
             f"{entry.name}: {line}"
             for entry in part.plans
@@ -209,14 +239,13 @@ def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Memb
             doubts = {one.plan.name: trust.why_not(one.trust, trust.OF_LOAD) for one in tested}
             good = SAYS[part.title]([one for one in tested if not doubts[one.plan.name]])
             not_claimed = [f"{name} is not claimed, {why}." for name, why in doubts.items() if why]
-            sentence = " ".join(words for words in (sentence, good, *not_claimed) if words)
+            sentence = " ".join(words for words in (good, *not_claimed) if words)
         if part.title == ENDURANCE:
             sentence = review_says.endurance(list(tables.values()), *_rating(review))[0]
             sentence = f"{sentence[:1].upper()}{sentence[1:]}."
-        compared = "".join(f"<br>{escape(line)}" for line in library.compared(part, members))
         if sentence or failed:
             warn = "".join(f' <span class="state">{escape(line)}</span>' for line in failed)
-            out.append(f'<li><a href="#s{i}">{escape(part.title)}</a>: {escape(sentence)}{compared}{warn}</li>')
+            out.append(f'<li><a href="#s{i}">{escape(part.title)}</a>: {escape(sentence)}{warn}</li>')
     if sentence := economy.sentence(members):
         out.append(f'<li><a href="#price-h">Price</a>: {escape(sentence)}</li>')
     return "".join(out) + "</ul></section>"

@@ -1,0 +1,34 @@
+"""The scorecard of a review: what is better than what, and within which places a drive is."""
+
+import pytest
+
+from ssdrig.base.uncertain import Uncertain
+from ssdrig.report import scorecard
+from ssdrig.report.library import Entry
+from ssdrig.report.scorecard import Place
+
+
+def entries(*values):
+    return [Entry(i, Uncertain(value, error), apart) for i, (value, error, apart) in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    "better, want", [("more", ["better", "alike", "worse"]), ("less", ["worse", "alike", "better"]), ("", [""] * 3)]
+)
+def test_another_drive_is_better_only_beyond_both_errors(better, want):
+    mine, *others = entries((100.0, 3.0, None), (130.0, 5.0, None), (104.0, 3.0, None), (60.0, 2.0, None))
+    assert [scorecard.against(mine, other, better, 4) for other in others] == want
+
+
+def test_the_place_is_left_open_by_those_within_the_errors():
+    mine, *others = entries((100.0, 3.0, None), (130.0, 5.0, None), (104.0, 3.0, None), (60.0, 2.0, None))
+    assert scorecard.place(mine, others, "more") == Place(2, 3, 4)
+    assert scorecard.place(mine, others[:1], "less") == Place(1, 1, 2)
+    assert scorecard.place(mine, [], "more") is None and scorecard.place(mine, others, "") is None
+
+
+def test_what_cannot_be_compared_has_no_place():
+    mine, *others = entries((100.0, 3.0, None), (130.0, 5.0, "died"), (None, None, None), (60.0, None, None))
+    assert [scorecard.against(mine, other, "more", 2) for other in others] == ["", "", "alike"]
+    assert scorecard.place(mine, others, "more") == Place(1, 2, 2)
+    assert scorecard.place(mine._replace(apart="host"), others, "more") is None
