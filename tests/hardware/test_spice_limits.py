@@ -2,6 +2,7 @@
 study keeps all of them at every corner of the tolerances. Single faults: none destroys a drive unseen."""
 
 import csv
+import math
 import re
 import shutil
 import sys
@@ -276,6 +277,25 @@ def test_what_is_short_at_the_input_opens_the_fuse_where_there_is_one():
             assert fused or float(row["supply_A"]) <= faults.FUSE_A[rail] * 1.1  # the converter's own limit
 
 
+@ngspice
+@pytest.mark.parametrize("rail", ["sata_5v", "sata_12v"])
+def test_a_short_behind_the_fuse_opens_it_before_tracks_and_contacts_suffer(rail):
+    """TVS short at 60 A: its I2t and half of it again for the arc, against copper of 5 A, wire and contacts. What the
+    three contacts of J1 take at 5 V is in hardware/spice/README.md."""
+    more = faults.faulty(faults.Fault("Dtvs", "short", "protection.lib"), PROTECTION)
+    more += "Bi2t 0 i2t i=i(v.xq.vfuse)^2\nCi2t i2t 0 1\nRi2t i2t 0 1g\n.meas tran i2t max v(i2t)\n"
+    i2t = simulate.measured("failsafe", rail, more=more)["i2t"]
+    assert i2t == pytest.approx(simulate.values(rail)["fuse_i2t"], rel=0.02)
+    circular_mils = 2.77 * 0.035 / (math.pi / 4 * 0.0254**2)  # of the copper that test_pcb_copper.py measures
+    copper = circular_mils**2 * math.log10(1 + 150 / (234 + 50)) / 33  # Onderdonk: 150 K above 50 C
+    wire = next(row.high for row in ROWS if row.part == "wire supply" and row.what == "I2t")
+    contact = next(row.high for row in ROWS if row.part.startswith("contact J1") and row.what == "I2t of a contact")
+    assert 1.5 * i2t < copper < wire
+    assert 1.5 * i2t < 11**2 * 5  # J9: 11 A a contact, as long as those of 1.5 A
+    assert i2t / 9 == pytest.approx({"sata_5v": 12.8, "sata_12v": 6.7}[rail], abs=0.1)  # J1
+    assert (i2t / 9 > contact) == (rail == "sata_5v")
+
+
 def test_no_fault_feeds_more_than_the_fuse_carries_and_less_than_opens_it():
     for key, row in committed().items():
         carries = faults.FUSE_A[row["rail"]] * 1.1
@@ -384,6 +404,16 @@ def test_no_shared_fault_destroys_or_disarms_unseen():
     assert all(
         float(row["supply_A"]) <= shared.FUSE_A or row["fuse"] == "opens" or row["seen_by"] == "rig" for row in rows
     )
+
+
+@ngspice
+@pytest.mark.parametrize("rail, gate_V", [("m2_3v3", 5.5), ("sata_5v", 6.5), ("sata_5v", 7), ("sata_12v", 13.5)])
+def test_a_gate_supply_that_heats_a_transistor_shows_on_the_rail(rail, gate_V):
+    """The FETs are in their linear range there; the rail's own check of 5 % sees it, so VGATE needs none of its own."""
+    v = simulate.values(rail)
+    m = faults.measured(None, "failsafe", rail, p_load=3 * v["voltage"], gate_supply=gate_V)
+    assert max(m["heat"]["MQ1"], m["heat"]["MQ2"]) > 1.0
+    assert m["f_end"] < 0.93 * v["voltage"]
 
 
 def test_a_reference_that_is_open_leaves_every_lock_out():
