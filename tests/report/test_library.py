@@ -1,6 +1,14 @@
 """Members of a library: how each is drawn."""
 
-from ssdrig.report import library
+import re
+
+import pytest
+from synthetic_plan import Writer
+from test_replay import played_twice
+
+from ssdrig.plan import grammar, reviews
+from ssdrig.reading import table
+from ssdrig.report import library, scorecard
 from ssdrig.report.library import Facts, Member
 
 OWN = Facts("review-x")
@@ -25,3 +33,49 @@ def test_the_same_drive_from_another_review_counts_as_another_drive():
     members = drives(("A", "default OP"), ("A", "25 % OP"), ("A", "default OP"), ("A", "default OP"))
     keys = {(library.colour_of(members, i), library.look_of(members, i)["glyph"]) for i in range(4)}
     assert len(keys) == 4
+
+
+def cached(runs, name, fast_s):
+    """slc-cache, quick: the empty drive written at 1000 MiB/s for some seconds, then at 250 MiB/s."""
+    text, where = grammar.find("slc-cache")
+    plan = {"name": "slc-cache", "variant": "quick", "scaled": True, "text": text, "acts": []}
+    plan["params"] = grammar.read(text, where, "quick").params
+    made = Writer(runs, text, "quick", name=name, more={"plan": plan})
+    counts = [1000] * fast_s + [250] * (10 - fast_s)
+    made.load("empty", counts, 2.0, block=1 << 20)
+    begin_ns = made.t_ns - 2 * 100_000_000 - 10 * 1_000_000_000
+    rows = [f"{begin_ns // 1_000_000 + 100 * (i + 1)}, {1024 * counts[i // 10]}, 1, 0, 0\n" for i in range(100)]
+    (made.path / "fio/empty/empty_bw.1.log").write_text("".join(rows))
+    return table.load(made.end())
+
+
+def test_facts_of_views_have_cards_and_lines_of_all_drives(tmp_path):
+    members = [
+        Member(OWN, "one", "default OP", "", {"slc-cache": cached(tmp_path, "one", 4)}, True),
+        Member(Facts("x"), "two", "default OP", "", {"slc-cache": cached(tmp_path, "two", 6)}),
+    ]
+    part = next(part for part in reviews.sections() if part.title == "SLC cache")
+    keys = re.findall(r'data-key="([^"]*)"', library.cards(part, members))
+    assert keys == ["slc-cache-cache", "slc-cache-fast", "slc-cache-slow", "slc-cache-MB/s", "slc-cache-J/GB"]
+    cache, fast, slow = (library.compared(part.figures[0], word, members) for word in ("cache", "fast", "slow"))
+    assert (cache.unit, cache.better, fast.unit) == ("GB", "more", "MB/s")
+    sizes = [entry.value.value for entry in cache.entries]
+    assert sizes == pytest.approx([4 * 1.048576, 6 * 1.048576], rel=0.05)
+    assert [entry.value.value for entry in slow.entries] == pytest.approx([262.144] * 2, rel=0.05)
+    (_, line), *_ = scorecard.lines(members)
+    assert line == cache and scorecard.place(*line.entries[:1], line.entries[1:], "more") == (2, 2, 2)
+
+
+def test_a_trace_bench_has_cards_of_its_data_rate_service_times_and_energy(tmp_path):
+    run = played_twice(tmp_path)
+    members = [Member(OWN, "one", "default OP", "", {run.plan.name: run}, True)]
+    part = next(part for part in reviews.sections() if part.title == "Trace benches")
+    row = next(row for row in run.rows if row.act.path == "full")
+    rate, mean, joules, p99, power = (
+        library.compared(part.figures[0], word, members) for word in part.figures[0].value
+    )
+    assert rate.entries[0].value.value == row.result["data_rate_MBps"] and (rate.unit, rate.better) == ("MB/s", "more")
+    assert mean.entries[0].value.value == pytest.approx(row.result["all"]["mean_us"]) and mean.better == "less"
+    assert p99.entries[0].value.value == pytest.approx(row.result["all"]["p99_us"]) and p99.unit == "µs"
+    assert joules.entries[0].value.value == pytest.approx(row.value("J/GB")) and joules.unit == "J/GB"
+    assert power.entries[0].value.value == pytest.approx(2.5, rel=0.01) and power.entries[0].value.error

@@ -1,14 +1,16 @@
 """The page of a review with a library of six drives at two over-provisionings and eleven plans: its size, how far it
 reaches on a desktop and on a phone, what axe-core finds, and that everything is compared beyond doubt only."""
 
+import json
 import re
+from xml.etree import ElementTree
 
 import browser
 import pytest
 from browser import chromium  # noqa: F401  a fixture
 from page_cross import BARRIERS, CUT_IN_PLOTS, misfits, with_axe
 from synthetic_reviews import SIX, review
-from test_report_seen import saved, sized
+from test_report_seen import chunks, saved, sized
 from test_review_page import scorecard
 
 from ssdrig import cli
@@ -123,11 +125,45 @@ def test_drives_and_over_provisioning_are_chosen_apart_in_plots_too(chromium, pa
     assert chromium.js(hidden) == "transparent"
 
 
-def test_a_saved_plot_has_its_caption_and_its_source(chromium, page):
+SAVED = """(async () => {
+  const of = [], text = (el) => (el?.textContent ?? "").replace(/\\s+/g, " ").trim();
+  Export.save = (name, content) => of.at(-1).push(name, content instanceof Blob ? content.type : content);
+  for (const button of document.querySelectorAll("article figure .tools button")) {
+    if (button.textContent !== "KIND") continue;
+    const figure = button.closest("figure"), names = [...figure.querySelectorAll(".legend li")].map(text);
+    const [title, caption] = ["b", ".soft"].map((part) => text(figure.querySelector(`figcaption ${part}`)));
+    of.push([title, caption, names, figure.closest("article").dataset.source]);
+    button.click();
+    await new Promise((done) => setTimeout(done));
+  }
+  return of;
+})()"""
+
+
+def test_each_saved_plot_has_its_title_caption_legend_source_and_mark(chromium, page):
     sized(chromium, 1400)
     chromium.open(page, ready=READY)
-    svg = saved(chromium, 0, "SVG")[1].decode()
-    assert "Source: ssdrig · consistency --variant quick" in svg.replace("</text>", " ") and "var(--" not in svg
+    plots = chromium.js(SAVED.replace("KIND", "SVG"))
+    assert len(plots) == page.read_text().count('<svg class="plot"') > 60
+    for title, caption, names, source, file, svg in plots:
+        root = ElementTree.fromstring(svg)
+        texts = [" ".join("".join(el.itertext()).split()) for el in root.iter("{http://www.w3.org/2000/svg}text")]
+        words = "".join(texts).replace(" ", "")
+        heading = root.find("{http://www.w3.org/2000/svg}title").text
+        assert heading.endswith(title) and heading.replace(" ", "") in words, file
+        assert caption.replace(" ", "") in words and f"Source: ssdrig · {source}".replace(" ", "") in words, file
+        assert "Alpha1TB·SIMULATED·SCALED" in words, file
+        assert [name for name in names if name.replace(" ", "") not in words] == [], file
+        assert "var(--" not in svg and file.endswith(".svg")
+
+
+def test_a_saved_picture_has_its_settings_inside(chromium, page):
+    sized(chromium, 1400)
+    chromium.open(page, ready=READY)
+    name, png = saved(chromium, 0, "PNG")
+    texts = dict(body.split(b"\0", 1) for kind, body in chunks(png) if kind == b"iTXt")
+    assert name.endswith(".png") and b"Source: ssdrig" in texts[b"Source"]
+    assert json.loads(texts[b"Settings"][4:].decode())["marks"] == ["SIMULATED", "SCALED"]
 
 
 def test_the_cards_of_a_section_are_side_by_side_in_print(chromium, page):
@@ -145,6 +181,7 @@ def test_the_cards_of_a_section_are_side_by_side_in_print(chromium, page):
 def test_an_axis_of_words_names_a_unit_once(page):
     titles = re.findall(r"<h3>([^<]*)(?: <span class=.unit.>([^<]*))?", page.read_text())
     assert len(titles) > 12 and [title for title, unit in titles if unit and unit in title] == []
+    assert re.findall(r"<text[^>]*>([^<]*kIOPS)", page.read_text()) == []
 
 
 def table_of(html, kind):

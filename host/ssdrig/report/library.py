@@ -69,7 +69,7 @@ class Member:
 def members(
     tables: Sequence[tuple[Facts, Table]], own: Facts, prices: Mapping[str, Price] | None = None
 ) -> list[Member]:
-    """The members that runs make, those of `own` first, the latest of the others next.
+    """The members that runs make, those of `own` first, then drive by drive, the latest first.
 
     tables: each run with where it comes from
     prices: by model; they come before that of a file
@@ -85,10 +85,9 @@ def members(
             member.rated_bytes = facts.rated_bytes or header.get("rated_write_bytes")
             members_of[facts.where, drive, op] = member
         member.tables.setdefault(one.plan.name, one)
-    return sorted(
-        sorted(members_of.values(), key=lambda entry: entry.began, reverse=True),
-        key=lambda entry: (not entry.own, entry.op != "default OP" if entry.own else False),
-    )
+    latest = sorted(members_of.values(), key=lambda entry: entry.began, reverse=True)
+    drives = [entry.drive for entry in latest]
+    return sorted(latest, key=lambda entry: (not entry.own, drives.index(entry.drive), entry.op != "default OP"))
 
 
 def op_of(run: Table) -> str:
@@ -309,6 +308,8 @@ def _scale(word: str, name: str, values: Sequence[float | None]) -> tuple[float,
     if word in shows.VALUES:
         shown = unit(word, values)
         return shown.scale, shown.name
+    if name == "MB/s":  # the speeds of a drive in one unit, each in a card
+        return 1, name
     top = max((abs(value) for value in values if value is not None), default=0.0)
     scales = (scale for scale in headline.SCALES.get(name, ()) if top >= scale[0])
     _, factor, shown_name = next(scales, (0, 1, name))

@@ -338,7 +338,9 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
     out.append(f'<div class="plots">{first_plots}</div>')
     if more:
         count = more.count("<figure")
-        out.append(f'<details><summary>{count} more plots</summary><div class="plots">{more}</div></details>')
+        out.append(
+            f'<details><summary>{count} more plot{"s" * (count > 1)}</summary><div class="plots">{more}</div></details>'
+        )
     if any(apart):
         out.append(f'<details><summary>Tables</summary><div class="plots">{"".join(apart)}</div></details>')
     out += [shown_parts.section(run.path, name) for run, name in zip(tables, names, strict=True)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ssdrig.base.errors import SsdrigError
 from ssdrig.base.uncertain import UNKNOWN, Uncertain
 from ssdrig.base.words import parse_bytes, parse_seconds
-from ssdrig.plan import shows
+from ssdrig.plan import quantity, shows
 from ssdrig.plan.rules import steady
 from ssdrig.plan.step import every, value_text
 from ssdrig.reading import errors, table, trust
@@ -27,6 +27,7 @@ AXES = {
     "threads": ("threads", ""),
     "range": ("range", ""),
     "every": ("pause before it", ""),
+    "rate": ("rate, IOPS", ""),
 }
 WORDS = {
     "burst_iops": "IOPS within bursts",
@@ -145,6 +146,9 @@ def axis(key: str) -> str:
 
 
 def point(key: str, value) -> str:
+    """A place on an axis in words. A rate is in IOPS whatever unit its plan has, as all rates of a plot are."""
+    if key == "rate" and isinstance(value, str):
+        return number(quantity.parse(value, "rate"), 0)
     return f"{value}{AXES.get(key, ('', ''))[1]}"
 
 

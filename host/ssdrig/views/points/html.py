@@ -11,6 +11,7 @@ from ssdrig.plan import formula
 from ssdrig.reading.row import Table
 from ssdrig.views import svg, trust_strip
 from ssdrig.views.context import (
+    AXES,
     Context,
     axis,
     doubt_at,
@@ -138,6 +139,7 @@ def lines(context: Context) -> str:
         for path, parts in found_at:
             for table, names, words, of, looks in panels(context, parts, by):
                 xs = rising(points(table, path, x_key))
+                ticks = [point(x_key, x).removesuffix(AXES.get(x_key, ("", ""))[1]) for x in xs]
                 title = context.title(f"{label(word)} by {axis(x_key)}", word, path) + words
                 plot = svg.Plot(title, 480, 300, (-0.4, len(xs) - 0.6), reach, y_log=context.log)
                 for name, line, look in zip(names, of, looks, strict=True):
@@ -147,8 +149,8 @@ def lines(context: Context) -> str:
                         if v is not None and error is not None:
                             plot.whisker(i, v * shown.scale, error * shown.scale, look)
                     for i, v in dots:
-                        plot.mark(i, v, look, f"{name + ', ' if name else ''}{xs[int(i)]}: {figure(v)} {shown.name}")
-                plot.axes(axis(x_key), shown.title, [(i, str(x)) for i, x in enumerate(xs)])
+                        plot.mark(i, v, look, f"{name + ', ' if name else ''}{ticks[int(i)]}: {figure(v)} {shown.name}")
+                plot.axes(axis(x_key), shown.title, list(enumerate(ticks)))
                 out.append(panel(title, plot.text() + svg.legend(names, looks), rounds_in_words(table, path)))
     return "".join(out)
 
