@@ -1,5 +1,6 @@
 """Power of another instrument, imported into a run: time within its bound, energy as the run's own rig has it."""
 
+import gzip
 import json
 import shutil
 import struct
@@ -11,6 +12,7 @@ import recorded
 import synthetic_run
 
 from ssdrig import cli
+from ssdrig.base import table_file
 from ssdrig.base.errors import UsageError
 from ssdrig.meter import recordings, samples, tape
 from ssdrig.reading import table
@@ -184,6 +186,22 @@ def test_quarch_ppk_and_generic_csv_are_read_to_their_watts(tmp_path):
     path.write_text("1000,5.0,20\n1001,5.0,30\n1002,5.0,30\n")
     chosen = recordings.columns.chosen(["t=1:ms,V=2:V,A=3:mA"], recordings.ROLES)
     assert recordings.read(path, chosen).rails[0].W.tolist() == pytest.approx([0.1, 0.15, 0.15])
+
+
+@pytest.mark.parametrize("end", ["3,5,3.30", "3,5,3.3\r", "3", "3,5,3.301 "])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_last_line_that_may_be_cut_is_left_out_with_a_note(tmp_path, end, pack):
+    """3.30 may be of 3.301."""
+    text = f"Time (s),Voltage (V),Current (A)\n1,5,1\n2,5,1\n{end}"
+    (tmp_path / "a.csv").write_bytes(pack(text.encode()))
+    seen = recordings.read(tmp_path / "a.csv", {})
+    assert seen.rails[0].W.tolist() == [5, 5] and seen.notes == (table_file.NO_LINE_END,)
+    (tmp_path / "a.csv").write_bytes(pack(f"{text}\n".encode()))
+    if "3,5" in end:
+        assert len(recordings.read(tmp_path / "a.csv", {}).rails[0].W) == 3
+    (tmp_path / "a.csv").write_bytes(pack(text[: text.rindex("\n")].encode()))
+    with pytest.raises(UsageError):  # one sample is left
+        recordings.read(tmp_path / "a.csv", {})
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
+from ssdrig.base import table_file
 from ssdrig.base.errors import LoadError, UsageError
 from ssdrig.load import application_log
 from ssdrig.load.application_log import Log
@@ -260,6 +261,12 @@ def test_torn_last_line_is_left(tmp_path):
     sizes = application_log.copied(path, target, application_log.before(tmp_path / "none"))
     assert sizes == {"bytes": len("t,a\n1,10\n2,11\n"), "left_bytes": 3, "older_bytes": 0}
     assert target.read_text().endswith("2,11\n")
+
+
+def test_last_line_without_an_end_is_no_row(tmp_path):
+    (tmp_path / "log.csv").write_text("t,a\n1,10\n2,11\n3,1")
+    log = application_log.read(tmp_path / "log.csv")
+    assert log.values["a"].tolist() == [10, 11] and table_file.NO_LINE_END in log.notes
 
 
 def test_what_is_no_file_is_not_copied(tmp_path, monkeypatch):

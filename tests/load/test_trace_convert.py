@@ -3,7 +3,9 @@
 import errno
 import gzip
 import json
+import os
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from ssdrig import cli
 from ssdrig.base.errors import UsageError
 from ssdrig.commands import trace
-from ssdrig.load import trace_convert, trace_facts, trace_formats, traceform
+from ssdrig.load import trace_convert, trace_facts, trace_formats, trace_kernel, traceform
 from ssdrig.load.trace_player import How
 from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
 
@@ -519,6 +521,71 @@ def test_events_that_the_recording_lost_are_refused_with_the_remedy(tmp_path, lo
     with pytest.raises(UsageError) as caught:
         converted(tmp_path, FTRACE.format("2/2") + issued(0, 0) + loss + "\n" + completed(9, 0))
     assert "buffer" in caught.value.do and "line 6" in caught.value.seen
+
+
+@pytest.mark.parametrize("line", [blk, lambda t, action, *what: event(t, f"rq_{NAMES[action]}", *what)])
+def test_what_makes_no_io_is_counted_by_its_reason(tmp_path, line):
+    """Writes of 0 bytes, commands of a driver, and completions whose issue is not in the file."""
+    text = line(1, "D", "W", 8, 8) + line(2, "D", "W", 16, 0) + line(3, "C", "W", 16, 0) + line(4, "D", "N", 0, 0)
+    text += line(5, "C", "N", 0, 0) + line(6, "D", "FWS", 0, 0) + line(7, "C", "W", 8, 8) + line(8, "C", "R", 800, 8)
+    (tmp_path / "s").write_text(text)
+    made = trace_convert.Conversion(tmp_path / "s", trace_convert.Asked())
+    assert [row["op"] for row in np.concatenate(list(made.windows()))] == [WRITE, FLUSH]
+    counted = {trace_kernel.NO_DATA: 1, trace_kernel.COMMANDS: 1, trace_convert.NO_BEGIN: 1}
+    assert made.words()["left_out"] == counted
+
+
+def test_what_makes_no_io_chooses_neither_device_nor_stage(tmp_path):
+    other = "  8,16   3        1     0.000000500   697  D   N 0 + 0 [x]\n"
+    assert converted(tmp_path, other + blk(1, "Q", "W", 8, 8) + other) == [(0, 4096, 4096, WRITE)]
+
+
+def test_an_action_that_blkparse_does_not_have_is_counted(tmp_path):
+    (tmp_path / "s").write_text(blk(1, "D", "W", 8, 8) + blk(2, "Z", "W", 8, 8) + blk(3, "G", "W", 8, 8))
+    made = trace_convert.Conversion(tmp_path / "s", trace_convert.Asked())
+    assert len(np.concatenate(list(made.windows()))) == 1
+    assert made.words()["left_out"] == {trace_kernel.NO_ACTION: 1}
+
+
+@pytest.mark.parametrize(
+    "text, do",
+    [
+        (MSR + MSR, "joined"),
+        (IOLOG3 + IOLOG3, "joined"),
+        (MSR + "\0" * 80 + "\n", "NUL"),
+        ("\0" * 80 + "\n" + MSR, "NUL"),
+        (blk(1, "Q", "W", 8, 8) + blk(2, "Q", "W", 8, 8).replace("0.0", "0,0"), "point"),
+        (blk(2, "Q", "W", 8, 8).replace("0.0", "0,0"), "point"),
+        (MSR + MSR.splitlines()[1].replace(",38", ",-38") + "\n", "overflow"),
+        (blk(1, "Q", "W", 8, 8) + blk(2, "Q", "W", -8, 8), "overflow"),
+        (blk(1, "Q", "W", (1 << 32) - 8, 8) + blk(2, "Q", "W", 0, 8), "64 bits"),
+        (blk(1, "Q", "W", (1 << 32) - 8, 16) + blk(2, "Q", "R", 0, 8) + blk(3, "Q", "W", 8, 8), "64 bits"),
+    ],
+)
+def test_what_is_often_wrong_with_a_file_has_its_own_hint(tmp_path, text, do):
+    with pytest.raises(UsageError) as refused:
+        converted(tmp_path, text)
+    assert do in refused.value.do and " in line " in refused.value.seen
+
+
+def test_sector_numbers_beyond_32_bits_are_no_wrap(tmp_path):
+    above, far = blk(2, "Q", "W", (1 << 32) + 8, 8), blk(3, "Q", "W", 8, 8)
+    assert len(converted(tmp_path, blk(1, "Q", "W", (1 << 32) - 8, 16) + above + far)) == 3
+    between = "".join(blk(2 + n, "Q", "W", 8000 + n, 8) for n in range(trace_convert.WRAP_LINES))
+    assert len(converted(tmp_path, blk(1, "Q", "W", (1 << 32) - 8, 8) + between + blk(99, "Q", "W", 0, 8))) > 2
+
+
+@pytest.mark.parametrize("head", ["", MSR, "x", BLKPARSE])
+def test_a_sparse_line_of_2_gb_is_refused_without_being_read(tmp_path, head):
+    (tmp_path / "s").write_text(head)
+    os.truncate(tmp_path / "s", 2 << 30)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError) as refused:
+            list(trace_convert.Conversion(tmp_path / "s", trace_convert.Asked()).windows())
+        assert "NUL" in refused.value.do and tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_overwritten_events_are_counted(tmp_path):

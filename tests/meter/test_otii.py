@@ -78,6 +78,17 @@ def test_rails_of_one_device_and_a_packed_file(tmp_path):
     assert [rail.name for rail in otii.read([packed, files[1]], 5.0).rails] == ["Main", "ADC"]
 
 
+def test_a_last_line_that_may_be_cut_is_left_out_with_a_note(tmp_path):
+    power, volts = (
+        channel(tmp_path, "Main power", 1000, [0.5] * 20),
+        channel(tmp_path, "Main voltage", 1000, [5.0] * 20),
+    )
+    for path in (power, volts):
+        path.write_text(path.read_text().rstrip()[:-1])
+    seen = otii.read([power, volts])
+    assert len(seen.rails[0].W) == 19 and len(seen.notes) == 2
+
+
 @pytest.mark.parametrize(
     "names",
     [

@@ -187,7 +187,9 @@ def test_a_log_of_two_halves_costs_as_much_as_35_degrees():
     assert storage.effect(None)["effective_C"] is None and "--storage" in storage.effect(None)["why"]
 
 
-@pytest.mark.parametrize("text", ["", "0,20", "5,20\n4,21\n", "0,20\n1,hot\n", "0,20\n1,900\n", "0\n1\n"])
+@pytest.mark.parametrize(
+    "text", ["", "0,20", "0,20\n12,30\n24,4", "5,20\n4,21\n", "0,20\n1,hot\n", "0,20\n1,900\n", "0\n1\n"]
+)
 def test_a_log_that_says_nothing_is_refused(text):
     with pytest.raises(UsageError):
         storage.parse(text)

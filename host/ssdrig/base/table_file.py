@@ -21,12 +21,13 @@ NO_NUMBER = 9e37  # instruments write 9.9e37 for an overflow and 9.91e37 for not
 UTC_FROM_NS = 10**18  # numbers from here on are Unix times, of 2001 and later
 TIME_NAMES = ("time", "timestamp", "t", "utc", "date", "datetime", "date/time", "elapsed", "elapsed time", "seconds")
 DO = "correct the line, or leave it out"
+NO_LINE_END = "the last line has no end, so it may be cut: it is left out"
 
 
 class Layout(NamedTuple):
     """`places`: role -> (field, factor to ns, V, A or W); `rails`: number of a rail as roles have it -> name; `zoned`:
     its times of day state their zone. `tolerant`: a field without a number is not-a-number, and a line without a time
-    is left out; otherwise both are refused."""
+    is left out; otherwise both are refused. `notes`: what read() left out."""
 
     mark: str
     places: dict[str, tuple[int, Any]]
@@ -36,6 +37,7 @@ class Layout(NamedTuple):
     decimal: str = "."
     quarch: bool = False
     tolerant: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def read(
@@ -48,9 +50,10 @@ def read(
     most: lines that are read, MOST_SAMPLES by default; a file with more is refused
     Raises UsageError, OSError, EOFError, zlib.error."""
     parts, count = [], 0
+    notes: list[str] = []
     most = MOST_SAMPLES if most is None else most
     with _open(path) as file:
-        lines = _lines(file, path)
+        lines = _lines(file, path, notes)
         head = list(itertools.islice(lines, HEAD_LINES))
         at, layout = layout_of(head)
         for chunk in _chunks(itertools.chain(head[at:], lines)):
@@ -62,16 +65,21 @@ def read(
         raise UsageError(f"lines of numbers in {path}", "none", "name another file")
     t_ns = np.concatenate([part[0] for part in parts])
     values = {role: np.concatenate([part[1][role] for part in parts]) for role in parts[0][1]}
-    return t_ns, {role: np.where(np.abs(of) < NO_NUMBER, of, np.nan) for role, of in values.items()}, layout
+    values = {role: np.where(np.abs(of) < NO_NUMBER, of, np.nan) for role, of in values.items()}
+    return t_ns, values, layout._replace(notes=tuple(notes))
 
 
-def _lines(file: IO[bytes], path: Path) -> Iterator[str]:
-    """The lines of a CSV. Raises UsageError for one without an end."""
+def _lines(file: IO[bytes], path: Path, notes: list[str]) -> Iterator[str]:
+    """The lines of a CSV. A last one without an end is left out, with a note: "3.30" may be of "3.301". Raises
+    UsageError for a line that is too long."""
     while raw := file.readline(MOST_LINE_BYTES):
         if len(raw) == MOST_LINE_BYTES:
             raise UsageError(
                 f"lines of a CSV in {path}", f"one of {MOST_LINE_BYTES} bytes or more", "name another file"
             )
+        if not raw.endswith(b"\n") and raw.strip():
+            notes.append(NO_LINE_END)
+            return
         yield raw.decode("utf-8-sig", "replace").rstrip("\r\n")
 
 

@@ -165,6 +165,7 @@ def _log(path: Path, t_ns: np.ndarray, values: dict, layout: Layout, headings: H
     names = headings.names
     is_utc = layout.places["t"][1] == "utc" or bool(len(t_ns)) and int(t_ns[0]) >= UTC_FROM_NS
     notes = [f"only its first {MOST_COLUMNS} columns of numbers are taken"] if len(names) > MOST_COLUMNS else []
+    notes += layout.notes
     if headings.left:
         notes.append(f"without a number in the first {LOOK} rows, left out: {', '.join(headings.left)}"[:MOST_NOTE])
     fits = (t_ns >= UTC_FROM_NS) & (t_ns < 1 << 62) if is_utc else (t_ns >= 0) & (t_ns < UTC_FROM_NS)

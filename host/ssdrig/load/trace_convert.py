@@ -6,6 +6,7 @@ A hostile line ends the conversion with its number; nothing is written then."""
 import bz2
 import gzip
 import heapq
+import itertools
 import lzma
 import math
 import re
@@ -45,11 +46,24 @@ PIECES_MOST = 1024  # of one I/O that is longer than ours may be
 FEW_EARLY, MOST_MERGED = 64, 4096  # completions without a beginning; I/Os in which merged ones are looked for
 LOST_NS, LOST_IOS = 30 * 10**9, 10_000  # an I/O that has not ended by then has lost its completion
 LOST_LEAST_NS, LOST_TIMES = 10**9, 10  # and so has one that is under way this much longer than the longest that ended
+WRAP_BYTES, WRAP_LINES = 512 << 32, 64  # sector numbers of 32 bits begin again there; only soon after
 Row = tuple[int, int, int, int, int, int, int]  # as traceform.ROW, then its end; times may be beyond an int64
 FIX = "correct the line, or convert a part without it"
 NO_LINE_END = "the last line, which has no end"
+NO_BEGIN = "completions of I/Os that do not begin in the file"
 LOST = re.compile(r"(?i)\bevents? (?:were )?(?:lost|dropped)\b|\b(?:lost|dropped) \d+ (?:events?|chunks?)\b", re.ASCII)
 OVERWRITTEN = re.compile(r"# entries-in-buffer/entries-written: (\d{1,18})/(\d{1,18})\b.*", re.ASCII)
+
+
+HOLE = "fetch or record it again: NUL bytes are a hole, or text in UTF-16"
+DECIMALS = "write its decimals with a point, or record in the locale C (LC_ALL=C)"
+_NEGATIVE = re.compile(r"(^|[\s,])-(?=\d)", re.ASCII)
+
+
+def _with_points(line: str) -> Iterator[str]:
+    """The line with a point in place of one of its commas between digits."""
+    for match in itertools.islice(re.finditer(r"(?<=\d),(?=\d)", line, re.ASCII), 16):
+        yield f"{line[: match.start()]}.{line[match.end() :]}"
 
 
 @dataclass(frozen=True)
@@ -128,11 +142,11 @@ class _Begun(NamedTuple):
 
 class Flight:
     """I/Os of one device that have begun and not ended; several may have the same place. `lost`: of how many a line is
-    missing. `services`: takes how long each of them lasts."""
+    missing; `unmatched`: completions of none of them. `services`: takes how long each of them lasts."""
 
     def __init__(self, services: Services | None = None) -> None:
         self._services = services or Services()
-        self.lost = self.ended = self.begun = self.under_way = 0
+        self.lost = self.ended = self.begun = self.under_way = self.unmatched = 0
         self._early = 0  # completions of I/Os that may have begun before the file
         self._ends: dict[int, list[_Begun]] = {}  # by their first byte, in the order of their begins
         self._again: set[tuple[int, int, int]] = set()  # place, end, operation of those that are issued once more
@@ -184,6 +198,7 @@ class Flight:
             places = self._ends.items() if self.under_way <= MOST_MERGED else ()
             within = [(at, one) for at, begun in places if begin <= at for one in begun if one.end <= until]
         if not within:
+            self.unmatched += 1
             early = self._since_ns is None or t_ns - self._since_ns <= LOST_NS
             self._early += early
             self.lost += not early
@@ -231,6 +246,7 @@ class Conversion:
         self.services = Services()
         self.flight, self.responses = Flight(self.services), Responses()
         self.passed: dict[str, int] = {}  # why a line, or a flag, is left out -> how many
+        self._over: dict[tuple[int, int], int] | None = {}  # I/Os across WRAP_BYTES; None: later ones are beyond it
         self.begins, self.ends = QUEUED, False  # the stage whose lines are taken; whether completions are there
 
     def _depths(self) -> tuple[str | None, str | None]:
@@ -257,7 +273,7 @@ class Conversion:
             "depths": depths,
             "depths_why": why,
             "step_ns": self.format.step_ns if self.format.timed else None,
-            "left_out": self.passed,
+            "left_out": self.passed | ({NO_BEGIN: self.flight.unmatched} if self.flight.unmatched else {}),
             "service": self.services.words() if depths or not self.format.staged else None,
             "parameters": asdict(self.asked),
         }
@@ -318,7 +334,7 @@ class Conversion:
             assert self.format
             if not self.format.staged:
                 break
-            for request in line:
+            for request in (request for request in line if not request.passed):
                 device = device or request.device
                 if request.device == device:
                     stages.add(request.stage)
@@ -328,17 +344,18 @@ class Conversion:
     def _rows(self) -> Iterator[Row]:
         made = 0
         for request in self._requests():
-            if request.stage == REQUEUED:
-                self.flight.requeue(request.offset_bytes, request.length_bytes, request.op)
-                continue
             if request.passed:
                 self._pass(request.passed)
+                continue
+            if request.stage == REQUEUED:
+                self.flight.requeue(request.offset_bytes, request.length_bytes, request.op)
                 continue
             if request.stage == DONE:
                 if request.length_bytes:
                     place = request.offset_bytes, request.length_bytes
                     self.flight.end(request.t_ns or 0, *place, request.op)
                 continue
+            self._refuse_wrapped(request)
             parts = self._new_parts(request)
             depth = self._depth(request)
             if depth is None or request.op in self.asked.leave_out:
@@ -364,7 +381,10 @@ class Conversion:
         while True:
             for line in lines:
                 for request in line:
-                    if not self._wanted(request.device) or request.stage not in (self.begins, DONE, REQUEUED):
+                    if request.passed:  # it does not show which device is meant
+                        if request.device != (self.device or request.device) or request.stage not in ("", self.begins):
+                            continue
+                    elif not self._wanted(request.device) or request.stage not in (self.begins, DONE, REQUEUED):
                         continue
                     if not (self.format and self.format.staged):
                         yield request
@@ -389,6 +409,22 @@ class Conversion:
     def _back(self, by_ns: int) -> UsageError:
         seen = f"one {by_ns / 1e9:.6f} s before one {WINDOW_IOS} I/Os earlier"
         return self._wrong("times that rise", seen, "sort the file by its times")
+
+    def _refuse_wrapped(self, line: Line) -> None:
+        """Raises UsageError where an I/O ends at or after sector 2^32, and one of the next begins at that end modulo
+        2^32."""
+        end_bytes = line.offset_bytes + line.length_bytes
+        if self._over and line.offset_bytes >= WRAP_BYTES:
+            self._over = None
+        elif self._over is not None:
+            since = self._over.get((line.op, line.offset_bytes))
+            if since is not None and self.number - since <= WRAP_LINES:
+                end = line.offset_bytes + WRAP_BYTES
+                seen = f"byte {line.offset_bytes} right after the I/O that ends at byte {end}"
+                do = "record again by a tool whose sector numbers have 64 bits"
+                raise self._wrong("sector numbers that go on from 4294967295", seen, do)
+            if line.length_bytes and line.offset_bytes < WRAP_BYTES <= end_bytes:
+                self._over[line.op, end_bytes - WRAP_BYTES] = self.number
 
     def _pass(self, why: str) -> None:
         self.passed[why] = self.passed.get(why, 0) + 1
@@ -453,7 +489,8 @@ class Conversion:
                             yield from self._records(file, self.format)
                             return
                     if len(raw) > LINE_MOST_BYTES:
-                        raise self._wrong(f"a line of at most {LINE_MOST_BYTES} bytes", f"{line[:60]!r} and more", FIX)
+                        do = HOLE if "\0" in line else FIX
+                        raise self._wrong(f"a line of at most {LINE_MOST_BYTES} bytes", f"{line[:60]!r} and more", do)
                     if self.number == first and self.format.header and self.format.header.fullmatch(line):
                         continue
                     if raw[-1:] != b"\n":
@@ -473,7 +510,7 @@ class Conversion:
                         raise self._wrong("a recording without lost events", repr(line[:120]), do)
                     if request is None:
                         example = f"a line of {self.format.name}, such as {self.format.example!r}"
-                        raise self._wrong(example, repr(line[:120]), FIX)
+                        raise self._wrong(example, repr(line[:120]), self._hint(line, self.format))
                     yield request
         except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
             raise self._wrong("a compressed file that is whole", str(error), "fetch it again") from error
@@ -510,9 +547,25 @@ class Conversion:
         if format_ := trace_formats.of(line, self.asked.columns, head):
             return format_
         expected = f"a format that is known: {', '.join(trace_formats.names())}"
-        raise self._wrong(
-            expected, repr(line[:120]), "name the columns of a table by --column, or see schemas/trace.md"
-        )
+        do = "name the columns of a table by --column, or see schemas/trace.md"
+        if "\0" in line:
+            do = HOLE
+        elif not self.asked.columns and any(trace_formats.of(other) for other in _with_points(line)):
+            do = DECIMALS
+        raise self._wrong(expected, repr(line[:120]), do)
+
+    @staticmethod
+    def _hint(line: str, known: Format) -> str:
+        """What to do about a line that is not of the format."""
+        if "\0" in line:
+            return HOLE
+        if known.header and known.header.fullmatch(line):
+            return "convert the files before they are joined, or take the heading out if their times go on"
+        if any(known.parse(other) for other in _with_points(line)):
+            return DECIMALS
+        if known.parse(_NEGATIVE.sub(r"\1", line)):
+            return "record again by a tool whose numbers do not overflow: none of an I/O is below 0"
+        return FIX
 
     def _wanted(self, device: str) -> bool:
         self.device = self.device or device

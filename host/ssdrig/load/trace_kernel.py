@@ -12,7 +12,7 @@ from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE, ZEROES
 SECTOR_BYTES = 512
 _BLKPARSE = re.compile(
     r"\s*(\d{1,4},\d{1,7})\s+\d+\s+\d+\s+(\d{1,9})\.(\d{9})\s+\d+\s+([A-Za-z]{1,2})\s+([A-Z]{1,8})"
-    r"(?:\s+(\d{1,20}) \+ (\d{1,12}))?(?:\s.*)?",
+    r"(?:\s+(\d{1,20}) \+ (\d{1,12}))?(?:\s(?!\s*-?\d+ \+).*)?",
     re.ASCII,
 )
 _MESSAGE = re.compile(r"\s*\d{1,4},\d{1,7}\s+\d+\s+\d+\s+\d{1,9}\.\d{9}\s+\d+\s+m\s.*", re.ASCII)
@@ -30,7 +30,9 @@ _TRACEPOINT = re.compile(
 )
 _OURS = re.compile(r":\s+(?:block:)?block_(?:bio_queue|rq_issue|rq_complete):", re.ASCII)
 _BLK_TRACER = re.compile(
-    _BEFORE + r"(\d{1,4},\d{1,7})\s+([A-Za-z]{1,2})\s+([A-Z]{1,8})(?:\s+(\d{1,20}) \+ (\d{1,12}))?(?:\s.*)?", re.ASCII
+    _BEFORE + r"(\d{1,4},\d{1,7})\s+([A-Za-z]{1,2})\s+([A-Z]{1,8})"
+    r"(?:\s+(\d{1,20}) \+ (\d{1,12}))?(?:\s(?!\s*-?\d+ \+).*)?",
+    re.ASCII,
 )
 # text around events: comments, trace-cmd's head, the stacks of perf -g and of the kernel, blank lines
 _AROUND = re.compile(
@@ -39,6 +41,9 @@ _AROUND = re.compile(
 # blk_fill_rwbs(): F a flush before; the operation; then F forced through, A read ahead, S sync, M metadata, U atomic.
 _LETTERS = re.compile(r"(F?)(WZ|ZA|Z[ROCF]A?|DE|[WRDFN])?([FASMU]*)", re.ASCII)
 _OPS = {"R": READ, "W": WRITE, "D": TRIM, "WZ": ZEROES, "N": ZEROES}
+COMMANDS, NO_DATA = "commands of a driver (N) without data", "I/Os of 0 bytes"
+ACTIONS = {*"ABCDFGIMPQRSTUX", "UT", "m"}  # blkparse(1)
+NO_ACTION = "lines with an action that blkparse does not have"
 ZONES = "it is made for a drive with zones"
 _STAGES = {
     **{"Q": QUEUED, "D": ISSUED, "C": DONE, "R": REQUEUED},
@@ -53,9 +58,10 @@ def blkparse(line: str) -> tuple[Line, ...] | None:
     if not (match := _BLKPARSE.fullmatch(line)):
         return () if not line.strip() or _MESSAGE.fullmatch(line) else None
     device, seconds, ns, action, letters, sector, sectors = match.groups()
+    t_ns = int(seconds) * 10**9 + int(ns)
     if action not in _STAGES:
-        return ()
-    return _data_or_zeroes(request(int(seconds) * 10**9 + int(ns), device, letters, sector, sectors, _STAGES[action]))
+        return () if action in ACTIONS else (Line(t_ns, WRITE, 0, 0, device, "", passed=NO_ACTION),)
+    return _data_or_zeroes(request(t_ns, device, letters, sector, sectors, _STAGES[action]))
 
 
 def _data_or_zeroes(lines: tuple[Line, ...]) -> tuple[Line, ...]:
@@ -103,4 +109,6 @@ def request(
         out.append(Line(t_ns, _OPS[name], begin, length, device, stage, unnamed=name == "N", fua=fua))
     elif name == "N" and sector and begin and int(sector) < 1 << 63:  # no length, yet a place: it manages a zone
         out.append(Line(t_ns, WRITE, begin, 0, device, stage, refusal=f"operation N without a length: {ZONES}"))
+    elif name != "F" and not flush:
+        out.append(Line(t_ns, WRITE, begin, 0, device, stage, passed=COMMANDS if name == "N" else NO_DATA))
     return tuple(out)

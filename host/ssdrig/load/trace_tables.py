@@ -414,7 +414,7 @@ _OTHERS: tuple[tuple[Callable[[bytes], bool], str, str], ...] = (
     (lambda data: data[:3] == b"BZh", "a bzip2 file in a compressed one", "decompress FILE once"),
     (lambda data: data[:6] == b"\xfd7zXZ\0", "an xz file in a compressed one", "decompress FILE once"),
     (
-        lambda data: data[:2] in (b"\xff\xfe", b"\xfe\xff") or data[1:16:2] == bytes(8),
+        lambda data: data[:2] in (b"\xff\xfe", b"\xfe\xff") or (data[1:16:2] == bytes(8) and all(data[:16:2])),
         "text of 16 bits a character, as PowerShell's > writes it",
         "iconv -f UTF-16 -t UTF-8 FILE > FILE.txt",
     ),

@@ -31,6 +31,7 @@ class Channel(NamedTuple):
     begins_ns: np.ndarray
     values: np.ndarray
     period_ns: int
+    notes: list[str]
 
 
 def is_channel(path: Path) -> bool:
@@ -69,9 +70,11 @@ def _rail(name: str, files: dict[str, Path], voltage: float | None) -> tuple[Rai
     if main not in files:
         raise UsageError(f"the current or the power of {name}", "its voltage alone", DO)
     channel = _channel(files[main], main)
-    begins_ns, values, notes = channel.begins_ns, channel.values, []
+    begins_ns, values, notes = channel.begins_ns, channel.values, list(channel.notes)
     if "voltage" in files:
-        V, seen = _held(_channel(files["voltage"], "voltage"), begins_ns)
+        of_V = _channel(files["voltage"], "voltage")
+        V, seen = _held(of_V, begins_ns)
+        notes += of_V.notes
         if not seen.all():
             notes.append(f"{name}: {int((~seen).sum())} samples of a time without a recorded voltage are left out")
         begins_ns, values, V = begins_ns[seen], values[seen], V[seen]
@@ -92,13 +95,14 @@ def _rail(name: str, files: dict[str, Path], voltage: float | None) -> tuple[Rai
 def _channel(path: Path, quantity: str) -> Channel:
     chosen = {"t": Column("Timestamp", "s"), ROLES[quantity]: Column("Value", ROLES[quantity])}
     try:
-        t_ns, values, _ = recordings.columns_of(path, chosen)
+        t_ns, values, layout = recordings.columns_of(path, chosen)
     except (OSError, EOFError, zlib.error) as error:
         seen = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"a channel of Otii at {path}", seen, "name another file") from error
     if len(t_ns) < 2 or not (np.diff(t_ns) > 0).all():
         raise UsageError(f"times that rise in {path}", "others", "export it again")
-    return Channel(t_ns, values[ROLES[quantity]], max(1, int(np.median(np.diff(t_ns)))))
+    period_ns = max(1, int(np.median(np.diff(t_ns))))
+    return Channel(t_ns, values[ROLES[quantity]], period_ns, [f"{path.name}: {note}" for note in layout.notes])
 
 
 def _held(channel: Channel, at_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

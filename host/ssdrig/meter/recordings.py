@@ -127,7 +127,8 @@ def columns_of(path: Path, chosen: dict[str, Column]) -> tuple[np.ndarray, dict[
 
 def _csv(path: Path, chosen: dict[str, Column], voltage: float | None) -> Recording:
     t_ns, values, layout = columns_of(path, chosen)
-    notes = ["its times state no zone and are taken as UTC"] if layout.utc and not layout.zoned else []
+    notes = [*layout.notes]
+    notes += ["its times state no zone and are taken as UTC"] if layout.utc and not layout.zoned else []
     rails = []
     for key, name in layout.rails.items():
         of = {quantity: values.get(f"{quantity}{key}") for quantity in "VAW"}

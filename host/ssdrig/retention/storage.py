@@ -47,6 +47,9 @@ def parse(text: str, name: str = "the log") -> Log:
     """Rows `time,°C`: the time as ISO 8601 (UTC by default), as seconds since 1970, or as hours since the
     first row; each temperature holds until the next row. Other columns, one line of headings and lines that begin with
     # are left alone. Raises UsageError."""
+    if text.strip() and not text.endswith("\n"):
+        seen = f"{text[text.rfind(chr(10)) + 1 :][:80]!r}, which may be cut"
+        raise UsageError(f"a last row of {name} that is whole", seen, "end it with a new line")
     rows = [row for row in csv.reader(io.StringIO(text)) if row and not row[0].lstrip().startswith("#")]
     if rows and _time(rows[0][0]) is None:
         rows = rows[1:]
