@@ -70,6 +70,17 @@ def test_it_can_be_named(own, exported):
     assert "Charlie 2TB, default OP" in html
 
 
+@pytest.mark.parametrize("price", ["1e9999 USD", "-1 USD", "much", "\x1b[2J"])
+def test_a_price_that_no_page_can_show_is_refused_and_nothing_is_kept(exported, tmp_path, price):
+    magic = len(library_file.MAGIC) + 32
+    line, _, rest = zlib.decompress(exported.read_bytes()[magic:]).partition(b"\n")
+    body = zlib.compress(json.dumps(json.loads(line) | {"price": price}).encode() + b"\n" + rest)
+    odd = tmp_path / "odd.ssdlib"
+    odd.write_bytes(library_file.MAGIC + hashlib.sha256(body).digest() + body)
+    assert cli.main(["library", "import", str(exported), str(odd), "--runs", str(tmp_path)]) == JournalError.exit_code
+    assert not (tmp_path / "library").exists()
+
+
 def test_a_file_that_is_none_is_refused_and_nothing_is_kept(exported, tmp_path):
     wrong = tmp_path / "wrong.ssdlib"
     wrong.write_bytes(exported.read_bytes()[:-1])

@@ -15,7 +15,7 @@ import synthetic_plan
 from synthetic_reviews import SIX, Carried
 
 from ssdrig.base.errors import JournalError
-from ssdrig.reading import library_file, table
+from ssdrig.reading import library_file, library_ranges, table
 from ssdrig.runs import integrity
 
 
@@ -136,6 +136,13 @@ HOSTILE = {
     "rate below 0": lambda d: row(d)["windows"]["all"].update(iops_mean=-1.0),
     "error below 0": lambda d: row(d)["windows"]["all"].update(errors={"iops_mean": -1.0}),
     "time that goes back": lambda d: row(d)["windows"]["all"].update(t0_s=9.0, t1_s=1.0),
+    "1e15 IOPS": lambda d: row(d)["windows"]["all"].update(iops_mean=1e15, errors={}),
+    "negative power": lambda d: row(d)["windows"]["all"].update(power_mean_W=-5.0),
+    "power of a house": lambda d: row(d)["windows"]["all"].update(power_max_W=5000.0),
+    "negative energy": lambda d: row(d)["windows"]["all"].update(energy_J=-1e10),
+    "colder than space": lambda d: row(d)["windows"]["all"].update(temperature_max_C=-300.0),
+    "bytes below 0": lambda d: row(d)["windows"]["all"].update(host_written_bytes=-1),
+    "latency of a week": lambda d: row(d)["windows"]["all"].update(lat_p99_us=6e11),
     "infinite": lambda d: row(d)["windows"]["all"].update(iops_mean=1e400),
     "no time": lambda d: row(d)["windows"]["all"].pop("t0_s"),
     "error": lambda d: row(d)["windows"]["all"].update(errors={"iops_mean": "x"}),
@@ -152,6 +159,53 @@ def test_a_hostile_file_is_refused(tmp_path, content, name):
     with pytest.raises(JournalError) as refusal:
         library_file.read(stored(tmp_path, changed(content, HOSTILE[name])))
     assert "library export" in refusal.value.expected and len(refusal.value.seen) <= 200
+
+
+def plain_of(content) -> bytes:
+    return zlib.decompress(content[len(library_file.MAGIC) + 32 :])
+
+
+def test_a_value_by_the_second_outside_of_its_range_is_refused_with_the_range(tmp_path, one):
+    clean = next(row for row in one.rows if row.data is not None)
+    for key, wrong in (("power_mean_W", -5.0), ("iops", 1e15), ("temperature_C", 1e4)):
+        values = getattr(clean.data, key)
+        odd = np.append(values[:-1], wrong) if len(values) else values
+        if not len(values):
+            continue
+        setattr(clean.data, key, odd)
+        try:
+            with pytest.raises(JournalError) as refusal:
+                library_file.read(stored(tmp_path, library_file.packed([one], 1)))
+        finally:
+            setattr(clean.data, key, values)
+        assert key in refusal.value.seen and f"{library_ranges.of(key).most:g}" in refusal.value.seen
+
+
+def test_every_figure_of_a_file_has_a_range():
+    for key in (*library_file.FIGURES, *library_file.GRID, *library_file.POLLS):
+        assert library_ranges.of(key).least < library_ranges.of(key).most and library_ranges.of(key).why
+    with pytest.raises(LookupError):
+        library_ranges.of("spin_rpm")
+
+
+@pytest.mark.parametrize("key, value", [("iops_mean", 1e8), ("power_mean_W", -0.9), ("wa", 0.0), ("lat_max_us", 3e7)])
+def test_the_ends_of_a_range_are_in_it(key, value):
+    library_ranges.check(key, np.array([value, np.nan]))
+
+
+def test_a_key_twice_in_one_object_is_refused(tmp_path, content):
+    line, _, rest = plain_of(content).partition(b"\n")
+    twice = line.replace(b'"iops_mean":', b'"iops_mean":1,"iops_mean":', 1)
+    assert twice != line
+    with pytest.raises(JournalError, match="twice"):
+        library_file.read(stored(tmp_path, packed(twice + b"\n" + rest)))
+
+
+@pytest.mark.parametrize("more", [b"\0", b"x" * 1000])
+def test_bytes_after_the_packed_part_are_refused(tmp_path, content, more):
+    body = content[len(library_file.MAGIC) + 32 :] + more
+    with pytest.raises(JournalError, match=f"{len(more)} bytes after its end"):
+        library_file.read(stored(tmp_path, library_file.MAGIC + hashlib.sha256(body).digest() + body))
 
 
 def test_a_bomb_is_refused_before_it_is_open(tmp_path):

@@ -118,12 +118,23 @@ def _import(args: argparse.Namespace) -> int:
     shared = [library_file.checked(content, path) for content, path in zip(contents, args.files, strict=True)]
     for path, one in zip(args.files, shared, strict=True):  # all, before anything is stored
         review_page.check_drawable(path, one.tables)
+        _check_price(path, one)
     for content, one in zip(contents, shared, strict=True):
         number = content[len(library_file.MAGIC) :][:8].hex()
         out = Path(args.parent) / library_file.FOLDER / f"{_slug(_models(one)[0])}-{number}{library_file.SUFFIX}"
         _write(out, content)
         _printed(out, one, args)
     return 0
+
+
+def _check_price(path: Path, one: Shared) -> None:
+    """Raises JournalError for a price that no page could show."""
+    try:
+        if one.price:
+            price.parse(one.price)
+    except UsageError as error:
+        do = "get it again from who made it, or ask for one without a price"
+        raise JournalError(f"{error.expected} in {path}", error.seen, do) from error
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ from ssdrig.base.errors import JournalError, SsdrigError, reason
 from ssdrig.base.terminal import shown
 from ssdrig.load import fiotext
 from ssdrig.plan.expand import Act
-from ssdrig.reading import table, trust, window_figures
+from ssdrig.reading import library_ranges, table, trust, window_figures
 from ssdrig.reading.row import KEYS, Row, Table, Verdict
 from ssdrig.reading.rundata import RunData
 from ssdrig.runs import integrity, journal
@@ -55,7 +55,6 @@ FOUND = ("quiet", "rest", "plateaus", "played", "choose")  # kinds of events of 
 # of a window; the others interest the owner of the run
 FIGURES = {*KEYS, *(term.key for term in window_figures.TERMS), "t0_s", "t1_s", "burst_iops", "pause_mean_W", "floor_W"}
 FIGURES -= {"errors"}
-COUNTED = {key for key in FIGURES if "iops" in key or key.endswith(("_us", "_MBps"))} | {"wa"}
 
 
 class Shared(NamedTuple):
@@ -131,11 +130,12 @@ def opened(content: bytes, path: Path) -> Shared:
         plain = stream.decompress(body, MOST_OPEN_BYTES)
     except zlib.error as error:
         raise ValueError(f"damaged: {error}") from error
+    _need(not stream.unused_data, f"{len(stream.unused_data)} bytes after its end")
     if stream.unconsumed_tail or not stream.eof:
         raise ValueError(f"more than {MOST_OPEN_BYTES >> 20} MiB, or less than a whole file")
     line, _, rest = plain.partition(b"\n")
     _need(len(line) <= MOST_LINE_BYTES, f"a description of more than {MOST_LINE_BYTES >> 20} MiB")
-    document = integrity.document(line)
+    document = integrity.document(line, once_each=True)
     _need(isinstance(document, dict) and document["schema"] == SCHEMA, "another schema")
     arrays = integrity.arrays(rest, MOST_OPEN_BYTES)
     runs = [_readable(run) for run in _list(document["runs"], MOST_RUNS)]
@@ -252,7 +252,7 @@ def _rounded(values: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** (DIGITS - 2 - np.floor(np.log10(np.abs(wide))))
         rounded = np.where(np.isfinite(scale) & (wide != 0), np.round(wide * scale) / scale, wide)
-    return rounded.astype(np.float32)
+    return np.where(np.isfinite(rounded), rounded, np.nan).astype(np.float32)
 
 
 def _stored(arrays: dict[str, np.ndarray], values: np.ndarray) -> str:
@@ -324,6 +324,7 @@ def _opened_data(row: Mapping, act: Act, base: RunData, arrays: Mapping[str, np.
     for key in (*GRID, *POLLS):
         of = arrays[row["arrays"][key]]
         _need(of.ndim == 1 and of.dtype == np.float32 and len(of) <= MOST_SECONDS, f"no usable {key}")
+        library_ranges.check(key, of)
         values[key] = of.astype(np.float64)
     for group in (GRID, POLLS[:2], POLLS[2:]):
         sizes = {len(values[key]) for key in group} - {0}
@@ -345,11 +346,12 @@ def _opened_figures(of: Mapping) -> dict:
     for key, value in of.items():
         if key in FIGURES:
             figures[key] = _number(value)
+            if value is not None:
+                library_ranges.check(key, value)
     t0_s, t1_s = figures["t0_s"], figures["t1_s"]
     _need(t0_s is not None and t1_s is not None and 0 <= t0_s <= t1_s, "a window without its time")
     figures["errors"] = {key: _number(value) for key, value in of.get("errors", {}).items() if value is not None}
     _need(all((value or 0) >= 0 for value in figures["errors"].values()), "an error below 0")
-    _need(all((figures[key] or 0) >= 0 for key in COUNTED), "a rate or a latency below 0")
     figures["notes"] = [_words(note) for note in _list(of.get("notes", []), MOST_ROWS)]
     figures["trust"] = [_item(item) for item in _list(of.get("trust", []), len(trust.NAMES))]
     return figures

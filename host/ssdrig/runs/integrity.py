@@ -128,12 +128,21 @@ def lines(data: bytes) -> Lines:
     return out
 
 
-def document(raw: bytes) -> Any:
+def document(raw: bytes, once_each: bool = False) -> Any:
     """A JSON document with valid text only: half of a surrogate pair, as in a path that is not UTF-8, becomes `?`.
-    Raises ValueError, RecursionError."""
-    value = json.loads(raw)
+    `once_each`: a key twice in one object is refused, because other readers may take the first. Raises ValueError,
+    RecursionError."""
+    value = json.loads(raw, object_pairs_hook=_once_each if once_each else None)
     if SURROGATE.search(raw):
         value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    return value
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)[:60]!r} twice in one object")
     return value
 
 
