@@ -8,7 +8,7 @@ from drives import a_drive
 from fake_tools import Tools
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive import conditions
+from ssdrig.drive import conditions, features
 from ssdrig.run import bench, run
 
 
@@ -307,11 +307,12 @@ def test_a_plan_s_set_switches_it_and_the_teardown_puts_it_back(nvme, tmp_path):
 
     duties, events = [], []
     bench = SimpleNamespace(
+        drive={"preset": "nvme-tlc"},
         setting=lambda key: conditions.setting(key, **NVME),
         change=lambda key, value: conditions.change(key, value, **NVME),
         put_back=lambda key, before: conditions.put_back(key, before, **NVME),
     )
-    book = SimpleNamespace(event=lambda kind, **fields: events.append((kind, fields)))
+    book = SimpleNamespace(path=tmp_path, event=lambda kind, **fields: events.append((kind, fields)))
     teardown = SimpleNamespace(push=lambda duty, function: duties.append((duty, function)))
     step.carry_out(
         SimpleNamespace(keys={"write_cache": "off"}), SimpleNamespace(bench=bench, book=book, teardown=teardown), 1
@@ -340,3 +341,28 @@ def test_a_setting_that_changed_during_a_run_is_an_event_and_a_note():
             {"text": "conditions that changed: link.current_link_speed: 16.0 GT/s before the run, 8.0 GT/s after it"},
         ),
     ]
+
+
+def test_only_the_power_state_is_asked_of_a_drive_that_is_kept_awake(tmp_path, monkeypatch):
+    reads = []
+
+    class Direct:
+        def __init__(self, node):
+            self.node = node
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def read(self, offset, length):
+            reads.append(self.node)
+
+    monkeypatch.setattr(conditions.block, "Direct", Direct)
+    for key in (*conditions.FILES, *features.SETTINGS):
+        with conditions.awake(key, key):
+            assert set(reads) == ({key} if key == "power_state" else set())
+        reads.clear()
+    with conditions.awake("power_state", "/dev/no-such"), conditions.awake("power_state", str(tmp_path)):
+        pass

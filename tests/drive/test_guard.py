@@ -353,7 +353,7 @@ def test_a_dry_run_names_every_reason_and_then_refuses(tree, monkeypatch):
     tree.mount("sda", "/mnt")
     drive = find(SERIAL, tree.root)
     real, lines = guard.refusals, []
-    monkeypatch.setattr(guard, "refusals", lambda drive, serial: real(drive, serial, tree.root))
+    monkeypatch.setattr(guard, "refusals", lambda drive, serial, resumed: real(drive, serial, tree.root))
     with pytest.raises(UnsafeTarget, match="1 reasons against it"):
         guard.announce_refusals(drive, SERIAL, lines.append)
     assert lines == ["refused, mounted: sda on /mnt"]

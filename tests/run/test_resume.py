@@ -164,11 +164,12 @@ def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
     with mock.patch.object(conditions, "FILES", pattern), mock.patch.object(conditions, "_paths", lambda *_: [file]):
         stage = SimpleNamespace(
             bench=SimpleNamespace(
+                drive={"preset": "sata-tlc"},
                 setting=lambda key: conditions.setting(key, "sda"),
                 change=lambda key, value: conditions.change(key, value, "sda"),
                 put_back=lambda key, before: conditions.put_back(key, before, "sda"),
             ),
-            book=SimpleNamespace(event=lambda kind, **more: events.append({"kind": kind, **more})),
+            book=SimpleNamespace(path=tmp_path, event=lambda kind, **more: events.append({"kind": kind, **more})),
             teardown=SimpleNamespace(push=lambda words, duty: duties.append(duty)),
         )
         act = SimpleNamespace(keys={"governor": "performance"})
@@ -185,6 +186,10 @@ def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
         assert file.read_text() == "powersave" and events[-1]["kind"] == "put_back"
     ended = ({"host": {"boot_id": "b"}}, [*first[1], events[-1]])
     assert standing.changed([ended], "b") == {}
+    values = [{"before": ["0"]}, {"before": ["1"]}]  # set twice, and killed when the second value was put back
+    twice = [{"kind": "set", "key": "power_state", **value} for value in values]
+    twice.append({"kind": "put_back", "key": "power_state", "value": ["1"]})
+    assert standing.changed([({"host": {"boot_id": "b"}}, twice)], "b") == {"power_state": ["0"]}
     cache = ({"host": {"boot_id": "b"}}, [{"kind": "set", "key": "write_cache", "before": ["write back"]}])
     assert standing.changed([cache], "another boot") == {"write_cache": ["write back"]}  # the drive may keep it
     done = teardowns.carried_out(tmp_path, changed={"governor": ["powersave"]})

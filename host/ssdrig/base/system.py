@@ -27,6 +27,15 @@ def libc() -> ctypes.CDLL | None:
     return None if WINDOWS else ctypes.CDLL(None, use_errno=True)
 
 
+def boot_id() -> str | None:
+    """The kernel's name of its present start; None where it has none."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
 def user() -> int:
     """The effective user id; on Windows one that no file has."""
     return -1 if WINDOWS else os.geteuid()

@@ -8,10 +8,10 @@ import sys
 import textwrap
 from dataclasses import asdict
 
-from ssdrig.base.errors import SsdrigError
+from ssdrig.base.errors import SsdrigError, UsageError
 from ssdrig.base.terminal import painter, printable
 from ssdrig.base.words import size
-from ssdrig.drive import guard, identity, uses
+from ssdrig.drive import guard, identity, inventory, unrestored, uses
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.smart import collect, counters, health
 
@@ -21,7 +21,11 @@ NOT_ASKED = "not asked (--no-smart)"
 WIDE = (240, 24)  # output to a file is not wrapped
 UNKNOWN = "-"
 SHADES = {"safe": "green", "has data": "yellow", "NO": "red"}
-EXAMPLES = (("drives", "as root: also health, wear, temperature"), ("drives --json --no-smart", "for a script"))
+EXAMPLES = (
+    ("drives", "as root: also health, wear, temperature"),
+    ("drives --json --no-smart", "for a script"),
+    ("drives --put-back SERIAL", "after a killed run"),
+)
 
 
 def add_arguments(parser) -> None:
@@ -29,9 +33,14 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--no-smart", action="store_true", help="do not ask the drives: no health, wear and temperature"
     )
+    parser.add_argument(
+        "--put-back", metavar="SERIAL", help="restore the settings of a drive that a killed run left changed"
+    )
 
 
 def command(args) -> int:
+    if args.put_back is not None:
+        return _put_back(args)
     rows = survey(smart=not args.no_smart)
     if args.json:
         print(json.dumps(rows, indent=1))
@@ -43,6 +52,21 @@ def command(args) -> int:
             " drives)",
             file=sys.stderr,
         )
+    return 0
+
+
+def _put_back(args) -> int:
+    """Raises DriveError where a setting is not back, UnsafeTarget while a run holds the drive."""
+    if args.json or args.no_smart:
+        raise UsageError("--put-back alone", "--json or --no-smart", "leave it out")
+    drive = inventory.find(args.put_back)
+    with guard.hold(drive, reads=True) as held, held.named() as now:
+        left = unrestored.of(now, held.path, guard.busy)
+        for one in left:
+            unrestored.put_back(one, now)
+            print("\n".join(f"{key} is {one.before[key][0]} again" for key in one.now))
+    if not left:
+        print("each setting is as it was before the last run")
     return 0
 
 

@@ -5,12 +5,14 @@ Linux kernel. sd's cache_type is written by MODE SELECT, which libata turns into
 NVMe drives have no such file: there it is a feature of the controller (features.py).
 """
 
+import contextlib
 import glob
 import os
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 
 from ssdrig.base.errors import DriveError
-from ssdrig.drive import features, placement, sysfs
+from ssdrig.drive import block, features, placement, sysfs
 
 QUEUE = (
     *("scheduler", "nr_requests", "nomerges", "rq_affinity", "wbt_lat_usec", "write_cache", "fua", "max_sectors_kb"),
@@ -31,6 +33,7 @@ HOST = {
     "microcode": "/sys/devices/system/cpu/cpu0/microcode/version",
 }
 VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"  # of the CPU, each with its mitigation
+PAUSE_S, WAKES_S = 0.001, 10.0  # shorter than any idle time of a drive; longer than any drive takes to wake
 # values that change on their own: a difference is not a change of a setting
 MOVES = (
     *("load_average", "memory_available_kB", "other_disks_read_bytes", "other_disks_written_bytes"),
@@ -133,6 +136,36 @@ def setting(key: str, name: str, root: str | os.PathLike = "/", controller: str 
             f"a setting {key} of {name}", "none that can be read", "leave the step out, or make it optional"
         )
     return [chosen(sysfs.text(path)) for path in paths]
+
+
+@contextlib.contextmanager
+def awake(key: str, node: str) -> Iterator[None]:
+    """Within it setting() gives the power state that the host has set, because a thread reads a block all the time: an
+    idle drive may have gone to a lower one, and put back there it would return to the last one in which it worked.
+    Other settings need no awake drive."""
+    done = threading.Event()
+
+    def read() -> None:
+        try:
+            with contextlib.suppress(DriveError, OSError), block.Direct(node) as direct:
+                direct.read(0, block.SAMPLE_BYTES)
+                ready.set()
+                while not done.wait(PAUSE_S):
+                    direct.read(0, block.SAMPLE_BYTES)
+        finally:
+            ready.set()
+
+    if key != "power_state":
+        yield
+        return
+    ready, reader = threading.Event(), threading.Thread(target=read, daemon=True)
+    reader.start()
+    ready.wait(WAKES_S)
+    try:
+        yield
+    finally:
+        done.set()
+        reader.join(WAKES_S)
 
 
 def change(key: str, value: str | int, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> None:

@@ -20,13 +20,14 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ssdrig.base import files, latch
 from ssdrig.base.errors import ChangedDrive, DriveError, ExchangedDrive, UnsafeTarget, reason
 from ssdrig.base.terminal import printable
 from ssdrig.base.words import digits, serial_key, size
-from ssdrig.drive import block, claims, identity, inventory, layers, sysfs
-from ssdrig.drive.door import Door, controller, sequence
+from ssdrig.drive import block, claims, identity, inventory, layers, sysfs, unrestored
+from ssdrig.drive.door import Door, controller, path_of, sequence
 from ssdrig.drive.door import alive as _alive
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.uses import Machine, survey
@@ -128,18 +129,25 @@ class Refusal:
 
 
 def refusals(
-    drive: Drive, destroy_serial: str | None = None, root: str | os.PathLike = "/", machine: Machine | None = None
+    drive: Drive,
+    destroy_serial: str | None = None,
+    root: str | os.PathLike = "/",
+    machine: Machine | None = None,
+    resumed: Path | None = None,
 ) -> list[Refusal]:
     """All that speaks against writing to `drive`; empty if nothing does. `machine`: a survey made before, for many
-    drives."""
+    drives; `resumed`: the run that goes on, which restores the settings it changed."""
     out = _refusals(drive, destroy_serial, root, machine or survey(root))
     if holder := lock_holder(drive.serial, root):
         out.append(Refusal("lock", f"{holder} is at work on this drive"))
     if not any(r.check == "gone" for r in out):
         try:
-            os.close(_open(drive, root))
+            fd = _open(drive, root)
         except OSError as error:
             out.append(_not_opened(drive, error))
+        else:
+            out += [] if holder else left_changed(drive, path_of(fd), root, resumed)
+            os.close(fd)
     return out
 
 
@@ -339,10 +347,14 @@ def lost_mark(drive: Drive, places: int) -> ExchangedDrive:
 
 @contextlib.contextmanager
 def hold(
-    drive: Drive, destroy_serial: str | None = None, root: str | os.PathLike = "/", reads: bool = False
+    drive: Drive,
+    destroy_serial: str | None = None,
+    root: str | os.PathLike = "/",
+    reads: bool = False,
+    resumed: Path | None = None,
 ) -> Iterator[Held]:
     """Keep everyone else off `drive` until the end of the block; with `reads` no other ssdrig only, and whatever uses
-    the drive may go on. Raises UnsafeTarget with every refusal.
+    the drive may go on. `resumed`: see refusals(). Raises UnsafeTarget with every refusal.
 
     Other programs that open the node exclusively (blkdiscard, mkfs, nvme format on the namespace) get EBUSY
     meanwhile."""
@@ -354,7 +366,17 @@ def hold(
         until_end.callback(held.opened.close)
         until_end.callback(held._close)
         held._take(drive, [Refusal("lock", why_not)] if why_not else [], content=True)
+        if not reads and (left := left_changed(held.drive, held.path, root, resumed)):
+            raise _unsafe(drive, left)
         yield held
+
+
+def left_changed(drive: Drive, node: str, root: str | os.PathLike = "/", resumed: Path | None = None) -> list[Refusal]:
+    """The settings that an ended run left changed: they would be measured as the drive's own. For a drive that no other
+    run holds; `node`: by which to read it; `resumed`: see refusals()."""
+    do = f"./ssdrig drives --put-back {printable(drive.serial)}"
+    left = unrestored.of(drive, node, lambda serial: busy(serial, root), root, resumed)
+    return [Refusal("settings", one.words() if one.trouble else f"{one.words()}; {do}") for one in left]
 
 
 def busy(serial: str, root: str | os.PathLike = "/") -> bool:
@@ -363,11 +385,15 @@ def busy(serial: str, root: str | os.PathLike = "/") -> bool:
 
 
 def announce_refusals(
-    drive: Drive, destroy_serial: str | None, say: Callable[[str], None], reads: bool = False
+    drive: Drive,
+    destroy_serial: str | None,
+    say: Callable[[str], None],
+    reads: bool = False,
+    resumed: Path | None = None,
 ) -> None:
-    """For a dry run: report each reason against this target; with `reads`, against reading it. Raises UnsafeTarget if
-    there is one."""
-    against = refusals(drive, drive.consent if reads else destroy_serial)
+    """For a dry run: report each reason against this target; with `reads`, against reading it. `resumed`: see
+    refusals(). Raises UnsafeTarget if there is one."""
+    against = refusals(drive, drive.consent if reads else destroy_serial, resumed=resumed)
     against = [refusal for refusal in against if not reads or refusal.check in OF_READERS]
     for refusal in against:
         lifted = f" (lifted by {refusal.override})" if refusal.override else ""

@@ -211,12 +211,13 @@ def real(
     plp_claimed: bool = False,
     reads: bool = False,
     handles: Sequence[int] = (),
+    resumed: Path | None = None,
 ) -> Iterator[Bench]:
     """A block device with what its maker warrants, held by the guard until the end. `commands`: of a shell, that take
     its power and give it back; `plp_claimed`: the user claims that it keeps all acknowledged data; `reads`: it may be
-    in use, and this bench has no way to change it; `handles`: handles_of(). Raises UnsafeTarget, with every reason
-    against it, before anything is touched."""
-    with guard.hold(drive, destroy_serial, reads=reads) as held:
+    in use, and this bench has no way to change it; `handles`: handles_of(); `resumed`: the run that goes on. Raises
+    UnsafeTarget, with every reason against it, before anything is touched."""
+    with guard.hold(drive, destroy_serial, reads=reads, resumed=resumed) as held:
         words = asdict(drive) | {
             "raw_nand_bytes": raw_nand_bytes,
             "raw_nand_assumed": raw_nand_assumed,
@@ -244,7 +245,7 @@ def real(
                 yield drive
 
         def setting(key: str) -> list[str]:
-            with settable(key) as drive:
+            with settable(key) as drive, conditions.awake(key, held.path):
                 return conditions.setting(key, drive.name, controller=drive.controller)
 
         def change(key: str, value: str) -> None:

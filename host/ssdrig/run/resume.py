@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ssdrig import __version__
-from ssdrig.base import words
+from ssdrig.base import system, words
 from ssdrig.base.arguments import RIG, add_dry_run
 from ssdrig.base.errors import UsageError
 from ssdrig.base.progress import Progress
@@ -33,7 +33,6 @@ from ssdrig.run import (
     options,
     prepare,
     run,
-    run_json,
     standing,
 )
 from ssdrig.run import budget as budgets
@@ -133,7 +132,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     able.same_rig(story.parts[-1][0].get("rig"), args.rig, args.without_rig)
     now = cut_short.reading_of(cut_short.snapshot_of(bench.polled(drive)))._replace(firmware=drive.firmware)
     before = story.before and story.before._replace(firmware=known.get("firmware"))
-    powered = story.parts[-1][0].get("host", {}).get("boot_id") == run_json.boot_id() is not None
+    powered = story.parts[-1][0].get("host", {}).get("boot_id") == system.boot_id() is not None
     powered = powered and not cut_short.lost_power(story)
     remaining, void = cut_short.left(story.past, before, now, story.ours, powered)
     prepared, todo = rest_of(story, {**asdict(drive), **_of_run(known)}, remaining, void)
@@ -146,7 +145,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     _describe(story, args, prepared, todo, budget, rated_bytes, show)
     cutting.describe(drive, bool(known.get("plp_claimed")), commands, prepared.acts, show.say)
     if args.dry_run:
-        guard.announce_refusals(drive, args.destroy_data, show.say)
+        guard.announce_refusals(drive, args.destroy_data, show.say, resumed=story.run)
         return None, None
     serial = confirm.confirmed(drive, args.destroy_data) if writes else args.destroy_data
     with stop.held():
@@ -161,6 +160,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
             assumed,
             *how,
             handles=known.get("placement_handles") or (),
+            resumed=story.run,
         )
         bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
@@ -212,7 +212,7 @@ def carry_out(
         part.append(book.path)
         return book
 
-    changed = standing.changed(story.parts, run_json.boot_id())
+    changed = standing.changed(story.parts, system.boot_id())
     board = None if bench_.simulated else board_of(story)
     folder, end = run.carry_out(
         args, prepared, bench_, show, stop, budget, begin, story.past.jobs, changed, after_s, board

@@ -28,7 +28,7 @@ from ssdrig.base.errors import (
 )
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import clock
-from ssdrig.drive import conditions, confirm, guard, telemetry
+from ssdrig.drive import conditions, confirm, guard, telemetry, unrestored
 from ssdrig.drive.wear import raw_nand
 from ssdrig.meter import bridge, meter, trip
 from ssdrig.meter.pairing import PAIRED
@@ -417,6 +417,7 @@ def carry_out(
             for key, was in (changed or {}).items():
                 bench_.put_back(key, was)
                 book.event("put_back", key=key, value=was)
+                unrestored.restored(bench_.drive, key, was)
             before = bench_.conditions()
             book.event("conditions", when="before", **before)
             last = keeping.unless(off, lambda: _conditions_after(bench_, book, before))

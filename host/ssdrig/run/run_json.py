@@ -2,9 +2,9 @@
 
 import os
 import platform
-from pathlib import Path
 
 from ssdrig import __version__
+from ssdrig.base import system
 from ssdrig.load import fio
 from ssdrig.run import prepare
 from ssdrig.run.bench import Bench
@@ -25,15 +25,7 @@ def of(prepared: prepare.Prepared, bench: Bench, budget: Budget | None = None) -
             "python": platform.python_version(),
             "fio": fio.version("fio"),
             "kernel": platform.release(),
-            "boot_id": boot_id(),
+            "boot_id": system.boot_id(),
             "cpus": os.cpu_count(),
         },
     }
-
-
-def boot_id() -> str | None:
-    """The kernel's name of its present start; None where it has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return None

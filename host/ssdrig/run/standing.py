@@ -93,8 +93,8 @@ def changed(parts: Iterable[tuple[Mapping, Sequence[Mapping]]], boot_id: str | N
             key = event.get("key")
             if event.get("kind") == "set" and event.get("before") and (same or key == "write_cache"):
                 redone.setdefault(str(key), event["before"])
-            elif event.get("kind") == "put_back":
-                redone.pop(str(key), None)
+            elif event.get("kind") == "put_back" and redone.get(str(key)) == event.get("value"):
+                redone.pop(str(key))  # of a setting that was changed several times, each value is put back in turn
     return redone
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ssdrig import report
-from ssdrig.base import words
+from ssdrig.base import system, words
 from ssdrig.base.errors import INTERRUPTED, DriveError, JournalError, RigError, SsdrigError, UsageError, words_of
 from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
@@ -30,7 +30,7 @@ from ssdrig.plan.state import UNKNOWN
 from ssdrig.reading import library_file, review_folder
 from ssdrig.reading.review_folder import Done, Planned, Review
 from ssdrig.report import review_page
-from ssdrig.run import able, bench, budget, cut_short, dry_run, given_again, options, prepare, resume, run, run_json
+from ssdrig.run import able, bench, budget, cut_short, dry_run, given_again, options, prepare, resume, run
 from ssdrig.run.bench import Bench
 from ssdrig.run.budget import Budget
 from ssdrig.run.cut_short import Story
@@ -183,7 +183,7 @@ class Carrying:
 
     def _rest(self, story: Story, after_s: tuple[float, float]) -> tuple[Path, dict]:
         polled = cut_short.reading_of(cut_short.snapshot_of(self.bench.poll(None)))
-        powered = story.parts[-1][0].get("host", {}).get("boot_id") == run_json.boot_id() is not None
+        powered = story.parts[-1][0].get("host", {}).get("boot_id") == system.boot_id() is not None
         now, void = cut_short.left(story.past, story.before, polled, story.ours, powered or self.bench.simulated)
         prepared, todo = resume.rest_of(story, self.bench.drive, now, void)
         resume.fits(story, prepared, self.can)
