@@ -7,7 +7,7 @@ import pytest
 
 from ssdrig.base import table_file
 from ssdrig.base.errors import LoadError, UsageError
-from ssdrig.load import application_log
+from ssdrig.load import application_log, followed_log
 from ssdrig.load.application_log import Log
 
 S = 10**9
@@ -166,14 +166,14 @@ def test_log_without_its_event_is_placed_as_utc(tmp_path):
 def test_seconds_of_an_earlier_run_in_the_log_are_not_of_this_one(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("t,a\n1,900\n")
-    before = application_log.before(path)
+    log = followed_log.FollowedLog(path)
     path.write_text("t,a\n1,900\n2,5\n3,6\n")
-    sizes = application_log.copied(path, tmp_path / "copy.csv", before)
+    sizes = log.copied(tmp_path / "copy.csv")
     assert sizes["older_bytes"] == len("t,a\n1,900\n")
     with pytest.raises(LoadError):
         laid(tmp_path, path.read_text(), (5000, 5010), [*command(5000, 5010), event(**sizes)])
     path.write_text("t,a\n1,5\n2,6\n3,7\n")  # the command replaced it
-    sizes = application_log.copied(path, tmp_path / "copy.csv", before)
+    sizes = log.copied(tmp_path / "copy.csv")
     figures, _, _ = laid(tmp_path, path.read_text(), (5000, 5010), [*command(5000, 5010), event(**sizes)])
     assert figures["rows"] == 3 and sizes["older_bytes"] == 0
 
@@ -255,27 +255,10 @@ def test_rows_closer_than_a_second_are_its_mean():
     assert t_s.tolist() == [0.2, 1.4, 9.0] and values.tolist() == [1, 2, 3]
 
 
-def test_torn_last_line_is_left(tmp_path):
-    path, target = tmp_path / "log.csv", tmp_path / "copy.csv"
-    path.write_text("t,a\n1,10\n2,11\n3,1")
-    sizes = application_log.copied(path, target, application_log.before(tmp_path / "none"))
-    assert sizes == {"bytes": len("t,a\n1,10\n2,11\n"), "left_bytes": 3, "older_bytes": 0}
-    assert target.read_text().endswith("2,11\n")
-
-
 def test_last_line_without_an_end_is_no_row(tmp_path):
     (tmp_path / "log.csv").write_text("t,a\n1,10\n2,11\n3,1")
     log = application_log.read(tmp_path / "log.csv")
     assert log.values["a"].tolist() == [10, 11] and table_file.NO_LINE_END in log.notes
-
-
-def test_what_is_no_file_is_not_copied(tmp_path, monkeypatch):
-    (tmp_path / "log.csv").write_text("t,a\n1,10\n")
-    monkeypatch.setattr(application_log, "MOST_BYTES", 5)
-    for path in (tmp_path, tmp_path / "none", "/dev/zero", tmp_path / "log.csv"):
-        with pytest.raises(OSError):
-            application_log.copied(path, tmp_path / "copy.csv", application_log.Before(None))
-    assert not (tmp_path / "copy.csv").exists()
 
 
 def test_refused_before_anything_starts(tmp_path):
@@ -293,25 +276,6 @@ def test_refused_before_anything_starts(tmp_path):
     application_log.check(path, True)
     with pytest.raises(UsageError):  # since when?
         application_log.check(path, False)
-
-
-@pytest.mark.parametrize("way", ["renamed", "truncated", "shorter"])
-def test_rotated_log_states_the_part_that_it_does_not_cover(tmp_path, way):
-    """Of 60 s the log has the last 20: it was rotated at 40 s."""
-    path = tmp_path / "log.csv"
-    path.write_text("t,a\n" + "".join(f"{UTC_S - 100 + n},900\n" for n in range(140)))
-    before = application_log.before(path)
-    if way == "renamed":
-        path.rename(tmp_path / "log.csv.1")
-    elif way == "shorter":
-        path.unlink()
-    path.write_text("t,a\n" + "".join(f"{UTC_S + n},{n}\n" for n in range(40, 60)))
-    sizes = application_log.copied(path, tmp_path / application_log.NAME, before)
-    event = {"kind": application_log.EVENT, "step": "record", "file": "log.csv", "changed": True, **sizes}
-    span_ns = (5000 * S, 5060 * S)
-    figures, _, _ = application_log.laid(tmp_path, [*command(5000, 5060), event], "record", span_ns, 1)
-    assert figures["rows"] == 20 and figures["columns"][0]["mean"] == 49.5
-    assert any("begin 40.0 s after" in note for note in figures["notes"])
 
 
 def test_log_of_the_whole_recording_has_no_such_note(tmp_path):

@@ -205,6 +205,37 @@ def test_log_of_the_application_is_laid_beside_the_recording(recorded, tmp_path,
     assert between[0] - 1 <= t_s[0] <= t_s[-1] <= between[1] and opened.facts["state"] == "complete"
 
 
+ROTATED = """
+import os, shutil, sys, time
+path, way = sys.argv[1:]
+log = open(path, "a", buffering=1)
+print("t,a", file=log)
+for n in range(12):
+    print(f"{time.time():.3f},{n}", file=log)
+    time.sleep(0.3)
+    if n in (3, 7):
+        if way == "create":
+            os.rename(path, f"{path}.{n}")
+            print(f"{time.time():.3f},{n}.5", file=log)  # it has not noticed yet
+            log = open(path, "a", buffering=1)
+            print("t,a", file=log)
+        else:
+            shutil.copy(path, f"{path}.{n}")
+            os.truncate(path, 0)
+"""
+
+
+@pytest.mark.parametrize(("way", "end", "extra"), [("create", "renamed", 2), ("copytruncate", "truncated", 0)])
+def test_log_that_is_rotated_while_it_is_recorded_has_all_its_rows(recorded, tmp_path, way, end, extra):
+    log = tmp_path / "bench.csv"
+    folder, _ = recorded([sys.executable, "-c", ROTATED, str(log), way], log=log)
+    (event,) = of_kind(folder, "application_log")
+    assert (event["files"], event["left_files"]) == ([end] * 2, 0)
+    (row,) = table.load(folder, by_second=True).rows
+    figures = row.result["application_log"]
+    assert (figures["rows"], figures["columns"][0]["max"]) == (12 + extra, 11)
+
+
 def test_log_is_on_the_page_in_json_and_in_points(recorded, tmp_path, capsys):
     log = tmp_path / "bench.csv"
     code = LOGS.format(time="t", now="f'{time.time():.6f}'")

@@ -5,7 +5,6 @@ A log with UTC is placed by this host's clock, to the resolution of its times. A
 placed by the command: its zero is not before the command's start, and its last row not after the command's end."""
 
 import contextlib
-import errno
 import itertools
 import math
 import os
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ssdrig.base import columns, files, system, table_file, utc
+from ssdrig.base import columns, table_file, utc
 from ssdrig.base.columns import NS
 from ssdrig.base.errors import LoadError, UsageError
 from ssdrig.base.table_file import TIME_NAMES, UTC_FROM_NS, Layout
@@ -116,27 +115,12 @@ def before(path: Path) -> Before:
     """A log as it is before a recording."""
     at = stamp(path)
     with contextlib.suppress(LoadError, OSError):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return Before(at)  # a pipe would wait for its writer
         read(path)
         data = path.read_bytes()
         return Before(at, len(data), zlib.crc32(data))
     return Before(at)
-
-
-def copied(path: Path, target: Path, before: Before) -> dict:
-    """Copy the whole lines of a log to `target`. Returns their `bytes`; `left_bytes` after them, of a line without an
-    end; `older_bytes`: of the rows of `before` that are still its begin. Raises OSError, also for a log of more than
-    MOST_BYTES, and for a pipe or a device."""
-    with open(os.open(path, system.READ), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "not a file")
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise OSError(errno.EFBIG, f"more than {MOST_BYTES >> 20} MiB")
-    whole = data[: data.rfind(b"\n") + 1]
-    files.write_atomically(target, whole)
-    is_older = before.rows_bytes and zlib.crc32(data[: before.rows_bytes]) == before.crc
-    older_bytes = before.rows_bytes if is_older else 0
-    return {"bytes": len(whole), "left_bytes": len(data) - len(whole), "older_bytes": older_bytes}
 
 
 def utc_offsets_s(times_s: Sequence[float]) -> list[int]:
@@ -190,8 +174,13 @@ def _log(path: Path, t_ns: np.ndarray, values: dict, layout: Layout, headings: H
     return Log(is_utc, t_ns[order], out, resolution_ns, tuple(notes), layout.places["t"][1] != "utc" or layout.zoned)
 
 
+def layout(head: Sequence[str]) -> tuple[int, Layout]:
+    """The first line of values, and how they lie. Raises UsageError."""
+    return _layout(head, [])
+
+
 def _layout(head: Sequence[str], out: list[Headings]) -> tuple[int, Layout]:
-    """The first line of values, and how they lie. Puts the headings into `out`. Raises UsageError."""
+    """layout(); puts the headings into `out`."""
     wanted = [(number, line) for number, line in enumerate(head) if line.strip()]
     rows = [(number, line) for number, line in wanted if not line.startswith("#")]
     for at, (number, line) in enumerate(rows):
@@ -324,6 +313,7 @@ def laid(
         raise LoadError("a log of the recording's time", f"one that begins {away_s:+.3g} s from it", "see its clock")
     if not within.all():
         notes.append(f"{int((~within).sum())} rows of another time are left out")
+    notes += _rotated(event)
     if event.get("left_bytes"):
         notes.append("its last line has no end and is left out")
     log = log._replace(t_ns=log.t_ns[within], values={name: of[within] for name, of in log.values.items()})
@@ -343,6 +333,18 @@ def laid(
         "notes": notes,
     }
     return figures, log, at
+
+
+def _rotated(event: Mapping) -> list[str]:
+    """What was joined of the files that had the log's name."""
+    ends, left = event.get("files"), event.get("left_files")
+    ends = [end for end in ends if isinstance(end, str)] if isinstance(ends, list) else []
+    notes = [f"rows of {len(ends)} earlier files of its name come first"] if ends else []
+    if cut := ends.count("truncated"):
+        notes.append(f"it was truncated {cut} times: rows of the 0.1 s before may be missing")
+    if type(left) is int and left > 0:
+        notes.append(f"{left} earlier files of its name have other columns and are left out")
+    return notes
 
 
 def _uncovered(at: Placed, period: np.ndarray, span_ns: tuple[int, int], k: int) -> list[str]:

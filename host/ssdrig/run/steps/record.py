@@ -13,6 +13,7 @@ from ssdrig.base.errors import DriveError, LoadError, SsdrigError, UsageError
 from ssdrig.base.terminal import printable
 from ssdrig.drive import host_energy, witness
 from ssdrig.load import application_log, recorded
+from ssdrig.load.followed_log import FollowedLog
 from ssdrig.run.pace import Pace
 
 TARGET = "SSDRIG_TARGET"  # in the command's environment: the URI of a SIMULATED drive
@@ -99,7 +100,7 @@ def carry_out(act, stage, number: int) -> dict:
     time_s = act.keys["time"] or None
     stage.live.begin(Pace(act.path, None, time_s, every_s is not None, (), every_s))
     path = stage.book.path / "recorded" / act.folder(stage.round, number) / recorded.COUNTERS
-    log_before, began_s = application_log.before(stage.log) if stage.log else None, time.time()
+    log, began_s = FollowedLog(stage.log) if stage.log else None, time.time()
     recorder = Recorder(lambda: stage.bench.witness(witness.NOW), path)
     process, why, code = None, None, None
     try:
@@ -110,14 +111,15 @@ def carry_out(act, stage, number: int) -> dict:
             process = _started(stage)
             argv = list(stage.words)
             stage.book.event("command.start", step=act.path, argv=argv, pid=process.pid, from_ns=from_ns)
-        why = _until_the_end(stage, recorder, process, time_s)
+        why = _until_the_end(stage, recorder, process, time_s, log)
     finally:
         if process:
             code = _ended(process)
             stage.book.event("command.end", step=act.path, exit_code=code, why="the run failed" if why is None else why)
         recorder.end()
-    if log_before:
-        _lay_beside(stage, act.path, path.parent, log_before, began_s)
+    if log:
+        with log:
+            _lay_beside(stage, act.path, path.parent, log, began_s)
     counted = witness.between(recorder.first, recorder.last)
     stage.book.event("witness", step=act.path, label=act.label, **counted)
     if stage.words and why == "" and code:
@@ -127,24 +129,28 @@ def carry_out(act, stage, number: int) -> dict:
     return {"why": why or "the command ended", "bytes": 0}
 
 
-def _lay_beside(stage, step: str, folder: Path, before: application_log.Before, began_s: float) -> None:
+def _lay_beside(stage, step: str, folder: Path, log: FollowedLog, began_s: float) -> None:
     """Copy the application's log into the run. One that cannot be had is an event, and the recording stays."""
     why, sizes = None, {"bytes": 0}
     try:
-        sizes = application_log.copied(stage.log, folder / application_log.NAME, before)
+        sizes = log.copied(folder / application_log.NAME)
     except OSError as error:
         why = f"{stage.log.name}: {error.strerror or error}"
         stage.progress.warn(printable(f"record: no log, {why}"))
-    changed = application_log.stamp(stage.log) != before.stamp
+    changed = application_log.stamp(stage.log) != log.before.stamp
     offsets = application_log.utc_offsets_s((began_s, time.time()))
     facts = {"file": stage.log.name, **sizes, "changed": changed, "utc_offsets_s": offsets, "why": why}
     stage.book.event(application_log.EVENT, step=step, **facts)
 
 
-def _until_the_end(stage, recorder: Recorder, process: subprocess.Popen | None, time_s: float | None) -> str:
+def _until_the_end(
+    stage, recorder: Recorder, process: subprocess.Popen | None, time_s: float | None, log: FollowedLog | None
+) -> str:
     """Report each second. Returns why it ended; "": the command ended."""
     began_ns, shown = recorder.rows[0][0], 1
     while True:
+        if log:
+            log.look()
         if stage.asked():  # a terminal's Ctrl-C ends the command, too
             return f"stopped by {stage.stop.name or 'a signal'}"
         if process and process.poll() is not None:
