@@ -94,7 +94,10 @@ def test_settings_of_a_killed_run_are_reported_and_put_back_and_a_stopped_run_re
     machine.do("put", "/dev/shm/left.toml", PLAN)
     run = ("run", "/dev/shm/left.toml", "--drive", drive.serial, "--runs", "/dev/shm/left")
     machine.start_python("run", PATIENTLY + COMMAND, "ssdrig", *run, "--destroy-data", drive.serial, **state)
-    machine.until(AT_REST, timeout_s=300)
+    try:
+        machine.until(AT_REST, timeout_s=400)
+    except AssertionError as error:
+        raise AssertionError(str(machine.ended("run", timeout_s=1))) from error
     changed = now()
     assert (changed["write_cache"][0], changed["apst"][0], changed["power_state"]) == ("write through", "off", ["1"])
     machine.sh(f"kill -{number} $(sed -n 's/.*\"pid\": *\\([0-9]*\\).*/\\1/p' /dev/shm/left/*/events.jsonl | head -1)")

@@ -336,7 +336,7 @@ def laid(
 
 
 def _rotated(event: Mapping) -> list[str]:
-    """What was joined of the files that had the log's name."""
+    """Notes on the joined files that had the log's name."""
     ends, left = event.get("files"), event.get("left_files")
     ends = [end for end in ends if isinstance(end, str)] if isinstance(ends, list) else []
     notes = [f"rows of {len(ends)} earlier files of its name come first"] if ends else []

@@ -1,8 +1,8 @@
 """An application's log, followed while it is written: all rows of a recording, also where the file was renamed
 (logrotate's create), truncated (its copytruncate) or replaced meanwhile.
 
-Each file that had the name is held open and read on: what was written to a renamed one after that is still read. Of a
-file that is truncated only what was written since the last look is lost."""
+Each file that had the name is held open and read on, so rows written to a renamed one later are still read. A truncation
+loses only the rows written since the last look."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ from ssdrig.load.application_log import MOST_BYTES
 
 RENAMED, TRUNCATED = "renamed", "truncated"
 MOST_FILES = 64  # open at a time: an older one has long been left by the application
-TAIL_BYTES = 64  # of what was read: a file that has something else there was written anew
+TAIL_BYTES = 64  # of the data read: a file with other bytes there was rewritten
 
 
 @dataclass
@@ -55,7 +55,7 @@ class FollowedLog:
         self._files.clear()
 
     def look(self) -> None:
-        """Read what is new. Errors are those of copied()."""
+        """Read the new bytes. Errors are those of copied()."""
         self._trouble = None
         try:
             for piece in [piece for piece in self._pieces if piece.is_read]:
