@@ -1,8 +1,8 @@
 """An application's log, followed while it is written: all rows of a recording, also where the file was renamed
 (logrotate's create), truncated (its copytruncate) or replaced meanwhile.
 
-Each file that had the name is held open and read on, so rows written to a renamed one later are still read. A truncation
-loses only the rows written since the last look."""
+Each file that had the name is held open and read on, so rows written to a renamed one later are still read. A
+truncation loses only the rows written since the last look."""
 
 import errno
 import os
