@@ -50,7 +50,7 @@ def of(key: str) -> Range:
 
 
 def check(key: str, values: float | np.ndarray) -> None:
-    """Raises ValueError, with the range and its reason, where a value is outside of it; not-a-number is not compared."""
+    """Raises ValueError, with the range and its reason, where a value is outside. Not-a-number is not compared."""
     known = np.asarray(values, np.float64)
     known = known[~np.isnan(known)]
     one = of(key)
