@@ -22,6 +22,7 @@ from ssdrig.drive.inventory import find
 SERIAL = "S6Z1NX0W100001"
 CALL = """
 hold() { touch here; while [ -f here ]; do sleep 0.02; done; [ -f killed ] && exit 1; }
+[ -f gone ] && { echo "No such device" >&2; exit 1; }
 [ "$1" = set-feature ] && {
   echo x >> sets
   [ "$(wc -l < sets)" = "$(cat wait_at)" ] && [ "$(cat wait)" = before ] && hold
@@ -82,8 +83,8 @@ class Drive:
         self.governor.parent.mkdir(parents=True, exist_ok=True)
         self.governor.write_text("slow\n")
 
-    def run(self, wait: str, wait_at: int, number: int) -> int:
-        """Start the run, send it a signal at a call of nvme; returns its exit code."""
+    def run(self, wait: str, wait_at: int, number: int, lost: bool = False) -> int:
+        """Start the run, send it a signal at a call of nvme; returns its exit code. `lost`: the drive goes then."""
         (self.tools.folder / "wait").write_text(wait)
         (self.tools.folder / "wait_at").write_text(str(wait_at))
         words = [sys.executable, "-c", RUN, self.tree.root, self.runs]
@@ -97,6 +98,8 @@ class Drive:
             if number == signal.SIGKILL:
                 process.wait()
                 (self.tools.folder / "killed").touch()  # the call in hand ends with it
+            if lost:
+                (self.tools.folder / "gone").touch()
             (self.tools.folder / "wait_at").write_text("0")
             (self.tools.folder / "here").unlink()
             process.communicate()
@@ -158,6 +161,18 @@ def test_each_setting_that_a_killed_run_left_changed_is_reported_refused_and_put
 def test_a_run_that_is_asked_to_stop_leaves_nothing_changed(drive, at, number):
     drive.run("after", at, number)
     assert drive.changed() == {} == drive.left() and not list(unrestored.folder().glob("*"))
+
+
+@pytest.mark.parametrize("cache", ["1", "0"])
+def test_after_a_loss_of_power_only_a_setting_that_the_drive_has_kept_is_reported(drive, cache):
+    """The drive does not answer when the run ends; it comes back as after a reset, its write cache perhaps as it was
+    set."""
+    assert drive.run("after", 3, signal.SIGTERM, lost=True) == 1  # the step fails, and so does what puts it back
+    assert set(drive.left()) == {"write_cache", "apst", "power_state"}, "what cannot be asked is not known to be back"
+    (drive.tools.folder / "gone").unlink()
+    for name, value in (FIRST | {"6": cache}).items():
+        (drive.tools.folder / name).write_text(value)
+    assert drive.left() == ({"write_cache": "write back"} if cache == "0" else {})
 
 
 def test_a_setting_that_was_set_twice_is_noted_until_its_first_value_is_back(drive):

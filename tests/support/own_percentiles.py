@@ -58,12 +58,11 @@ def _folders(run: Path) -> dict[tuple, tuple[str, Path]]:
 
 
 def _of_fio(folder: Path, row: dict) -> dict[str, Counter]:
-    """{side: {ns: I/Os}} of the last document, less the first burst where the figures begin after it."""
-    documents = []
-    for line in (folder / "out.json").read_text().splitlines():
-        if line.startswith('{"t_ns"') and '"bins"' in line:
-            documents.append(json.loads(line))
-    whole = _bins(documents[-1])
+    """{side: {ns: I/Os}} of fio's last document, less the first burst where the figures begin after it."""
+    text = (folder / "out.json").read_text()
+    documents = [json.loads(line) for line in text.splitlines() if line.startswith('{"t_ns"') and '"bins"' in line]
+    at = text.rfind("\n{\n")  # the one at its end is on many lines
+    whole = _bins(json.JSONDecoder().raw_decode(text, at + 1)[0] if at >= 0 else documents[-1])
     first = next((note for note in row["notes"] if note.startswith("first burst")), None)
     if first:
         until_ms = 1000 * (float(first.split("takes ")[1].split(" s")[0]) + 1)  # a pause is at least as long
