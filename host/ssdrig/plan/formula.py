@@ -22,6 +22,7 @@ VALUES = {
     "iops": ("iops_mean", "IOPS"),
     "MB/s": ("bw_mean_MBps", "MB/s"),
     "W": ("power_mean_W", "W"),
+    "W_max": ("power_max_W", "W"),
     "uJ/IO": ("energy_uJ_per_io", "µJ"),
     "J/GB": ("energy_J_per_GB", "J/GB"),
     "iops/W": ("iops_per_W", "IOPS/W"),
