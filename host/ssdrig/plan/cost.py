@@ -191,7 +191,8 @@ def _of_cuts(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> C
     if known:
         spread = HOST_TIMES if drive["interface"] == speeds.VIRTUAL else 1 + SPREAD
         time_s = (known[0] / spread, known[0] * spread)
-        written = (min((1 - SPREAD) * known[1], most), min((1 + SPREAD) * known[1], most))
+        error_bytes = SPREAD * known[1] + cuts.bytes_spread(keys) * max(known[1] - begun, 0)
+        written = (max(known[1] - error_bytes, 0), min(known[1] + error_bytes, most))
     return Cost(time_s, written, most)
 
 

@@ -3,6 +3,8 @@
 One step, not several in a repeat: no other step can use the drive as a cut leaves it; an unjudged session is discarded
 as a whole; and an interrupted run resumes with the session after the last judged one."""
 
+import math
+
 from ssdrig.base.errors import UsageError
 from ssdrig.base.words import do_you_mean
 from ssdrig.plan.kinds import cut_aims, cut_mixes, cut_schedule
@@ -31,6 +33,7 @@ NEEDS = {"cut"}
 READY_S = 130.0  # a drive that takes longer is missing; it gets more power cycles then (CAP.TO of NVMe: up to 127.5 s)
 MOST_CUTS, MOST_QUEUES, MOST_TIMES = 1_000_000, 64, 100
 MEAN_BYTES = 20_000  # of a write of the usual streams
+BYTES_CV = 0.7  # standard deviation of what a session of an aim writes, of the mean session: 63 on the SIMULATED drive
 # of each file system: what its clients make it write, and what mkfs does
 FILESYSTEM_BPS, MADE_BYTES, CHECKED_S = (0.5e6, 60e6), 128 << 20, (0.5, 10.0)
 BACK_S = (0.8, 20.0)  # from power to the verdict: the drive's start, reading back, judging
@@ -44,6 +47,11 @@ def sessions(keys) -> int:
 def mean_write_s(keys) -> float:
     """How long a session writes in the mean: the cut comes at any time of the phase."""
     return keys["write"] * 0.525
+
+
+def bytes_spread(keys) -> float:
+    """Share (k = 2) by which what the sessions write differs from that of another seed: both draw them."""
+    return 2 * math.sqrt(2 / sessions(keys)) * BYTES_CV
 
 
 def ahead(keys) -> str:
