@@ -93,7 +93,7 @@ def test_every_value_is_used_and_has_a_unit():
     assert lines[0] == "rail,name,value,unit,part,why"
     keys = [tuple(line.split(",")[:2]) for line in lines[1:]]
     assert len(keys) == len(set(keys))
-    units = {"A^2 s", *"V A Ohm F H Hz S s K/W C 1".split()}
+    units = {"A^2 s", *"V A W Ohm F H Hz S s K/W C 1".split()}
     assert {line.split(",")[3] for line in lines[1:]} <= units
     assert [name for _, name in keys if not re.search(rf"\b{name}\b", text)] == []
 
