@@ -48,6 +48,8 @@ def gate_supply(volts: float) -> dict:
     return {**row, "true": {"mV": round(1000 * volts)}}
 
 
+COLD_JOINT = [[0.5 + 0.4 * k, 20.0] for k in range(200)]  # seconds since boot, ms
+RARELY_COLD = [[3.0 * k, 20.0] for k in range(1, 30)]
 FAULTS = {
     "5 V: series switch open": rig_with({"switch": "series open"}),
     "5 V: series switch short": rig_with({"switch": "series short"}),
@@ -59,6 +61,7 @@ FAULTS = {
     "12 V: line to the gate open": rig_with(None, {"switch": "gate line open"}),
     "12 V: crowbar's switch open, or its resistor or fuse": rig_with(None, {"switch": "crowbar open"}),
     "12 V: crowbar's switch short": rig_with(None, {"switch": "crowbar short"}),
+    "5 V: crowbar's gate on OFF, past the interlock": rig_with({"switch": "crowbar with OFF"}),
     "gate supply dead": rig_with({"switch": "series open"}, {"switch": "series open"}),
     "gate supply at 20 V": rig_with(gate_supply=gate_supply(20.0)),
     "gates exchanged": rig_with(exchanged=["gates"]),
@@ -72,6 +75,8 @@ FAULTS = {
     "second ALERT open": rig_with(None, {"alert": "open"}),
     "shunt 15 instead of 8 mOhm": rig_with({"shunt_uOhm": 15_000}),
     "shunt 10 instead of 8 mOhm": rig_with({"shunt_uOhm": 10_000}),
+    "shunt 80 instead of 8 mOhm": rig_with({"shunt_uOhm": 80_000}),
+    "shunt 0.8 instead of 8 mOhm": rig_with({"shunt_uOhm": 800}),
     "shunt short": rig_with({"shunt_uOhm": 0}),
     "shunt open": rig_with({"shunt": "open"}),
     "VBUS open": rig_with({"vbus": 0.0}),
@@ -89,6 +94,8 @@ FAULTS = {
     "5 mA leak behind the shunt": rig_with({"surges": [[0.0, 0.005, 0.0]]}),
     "five times the noise": rig_with({"noise": 5.0}),
     "oscillator 5 % off": rig_with(osc_ppm=50_000.0),
+    "cold joint at SDA: 20 ms without an answer, each 0.4 s": rig_with(nacks=COLD_JOINT),
+    "cold joint at SDA: 20 ms without an answer, each 3 s": rig_with(nacks=RARELY_COLD),
     "I2C bus bears 600 kHz": rig_with(bus_max_Hz=600_000),
 }
 

@@ -40,23 +40,37 @@ def asked(typed, say=lambda words: None, tries=answers.TRIES):
     return answers.Questions(lambda words: next(typed), say, tries)
 
 
-@pytest.mark.parametrize("name", bench.BY_HAND)
-def test_a_fault_of_assembly_is_found_at_its_step(name):
-    step, wrong = bench.BY_HAND[name]
-    assert [bench.by_hand(bench.Rig(Random(seed), wrong)) for seed in range(5)] == [step] * 5
+OF_BUILD = {bench.BUILD: bench.BY_HAND, bench.BREAKOUT: bench.ON_BREAKOUT, bench.M2: bench.ON_M2}
 
 
-@pytest.mark.parametrize("name", bench.ON_BREAKOUT)
-def test_a_fault_of_the_breakouts_board_is_found_at_its_step(name):
-    step, wrong = bench.ON_BREAKOUT[name]
-    assert [bench.by_hand(bench.Rig(Random(seed), wrong, bench.BREAKOUT)) for seed in range(5)] == [step] * 5
+def soldered(seed, build=bench.BUILD, fault=None, digits=3):
+    return bench.Rig(Random(seed), builds.read(build), fault, digits)
+
+
+@pytest.mark.parametrize(("build", "name"), [(build, name) for build, faults in OF_BUILD.items() for name in faults])
+def test_a_fault_of_assembly_is_found_at_its_step(build, name):
+    step, fault = OF_BUILD[build][name]
+    assert [bench.by_hand(soldered(seed, build, fault)) for seed in range(3)] == [step] * 3
+
+
+@pytest.mark.parametrize("name", [name for name, (_, fault) in bench.BY_THE_RIG.items() if fault])
+def test_a_fault_that_no_meter_shows_passes_by_hand(name):
+    assert bench.by_hand(soldered(1, fault=bench.BY_THE_RIG[name][1])) is None
 
 
 @pytest.mark.parametrize("digits", [2, 3])
-@pytest.mark.parametrize("build", [bench.BUILD, *bring_up.BREAKOUTS])
+@pytest.mark.parametrize("build", OF_BUILD)
 def test_sound_rigs_pass(build, digits):
     """By a meter of either number of digits; the breakout's board feeds its gates from 12 V."""
-    assert [bench.by_hand(bench.Rig(Random(seed), {}, build, digits)) for seed in range(100)] == [None] * 100
+    assert [bench.by_hand(soldered(seed, build, digits=digits)) for seed in range(20)] == [None] * 20
+
+
+@pytest.mark.slow
+def test_a_sound_board_of_four_rails_passes():
+    """Its lock-outs tried, too."""
+    rig = soldered(3, "four_rails")
+    rig.tries_lock_out = True
+    assert bench.by_hand(rig) is None
 
 
 def test_one_rail_on_a_prototyping_board_has_gates_of_24_V_and_no_lock_out():
@@ -104,15 +118,24 @@ def test_faults_of_the_stand_in_belong_to_doctors_list():
     assert set(bench.BY_THE_RIG) <= set(doctor_bench.FAULTS)
 
 
-def test_nothing_is_asked_behind_a_step_that_failed():
-    asked = []
+def test_fuses_are_those_of_the_values():
+    with open(ROOT / "hardware/values.csv", newline="") as file:
+        parts = {row["rail"]: row["part"] for row in csv.DictReader(file) if row["name"] == "fuse"}
+    for rail, mV in (("sata_5v", 5000), ("sata_12v", 12000)):
+        assert f"(ATO blade {bring_up.FUSE_A[mV]:g} A)" in parts[rail]
+    bill = (ROOT / "hardware/breakout/bom.csv").read_text()
+    assert "0287003.PXCN before the 3.3 V converter" in bill and bring_up.FUSE_A[3300] == 3
+
+
+def test_nothing_is_asked_after_a_step_that_failed():
+    asked, rig = [], soldered(1, fault=bench.BY_HAND["fuse blown"][1])
 
     def ask(words):
         asked.append(words)
-        return bench.Rig(Random(1), bench.BY_HAND["fuse missing"][1]).answer(words, READINGS)
+        return rig.answer(words, READINGS)
 
     done = bring_up.by_hand(BUILD, answers.Questions(ask, lambda words: None))
-    assert [one.step for one in done] == [1, 2, 3, 4] and done[-1].checks[-1].name == "drive"
+    assert [one.step for one in done] == [1, 2, 3, 4] and done[-1].checks[-1].name == "supply"
     assert not any(", GATE" in words or "SCOPE" in words for words in asked)
 
 
@@ -238,7 +261,7 @@ def test_a_board_of_another_build_is_refused():
 
 
 def test_the_command_stops_before_it_needs_a_board(monkeypatch, capsys, tmp_path):
-    rig = bench.Rig(Random(3), bench.BY_HAND["gate supply not set"][1])
+    rig = soldered(3, fault=bench.BY_HAND["gate supply not set"][1])
     monkeypatch.setattr(rig_doctor, "answer", lambda words: rig.answer(words, READINGS))
     monkeypatch.setattr(rig_doctor.ports, "find", lambda port: pytest.fail("no board is asked"))
     to = tmp_path / "mine.json"
@@ -273,15 +296,11 @@ def piped(text, *more):
     return subprocess.run(argv, input=text, capture_output=True, text=True, env=env, cwd=ROOT)
 
 
-def lines_of(rig, steps, build=BUILD):
+def lines_of(rig, steps):
     """What the builder of a rig types in these steps, each with a line for its photo."""
     out = []
     for number in steps:
-        for one in bring_up.readings(build):
-            if one.step == number:
-                where = "" if one.rail is None else f"rail {one.rail}, "
-                out.append(rig.answer(f"{where}{one.words}, {'y or n' if one.unit == 'yes' else one.unit}: ", READINGS))
-        out.append("")
+        out += [rig.answer(one.question(), READINGS) for one in READINGS if one.step == number] + [""]
     return [f"{line}\n" for line in out]
 
 
@@ -290,7 +309,7 @@ def stored():
 
 
 def test_without_a_terminal_an_answer_that_is_none_ends_it_with_its_own_code():
-    done = piped("3.3 A\n")
+    done = piped("10\n3.3 A\n")
     assert done.returncode == NoAnswer.exit_code == 22
     assert done.stderr.count("error:") == 1 and "found: amperes: '3.3 A'" in done.stderr and not stored()
 
@@ -298,7 +317,7 @@ def test_without_a_terminal_an_answer_that_is_none_ends_it_with_its_own_code():
 @pytest.mark.parametrize("steps", [1, 3, 6])
 def test_the_steps_before_an_interruption_are_offered_again(steps):
     """Standard input ends within the next step, as of a terminal that is closed."""
-    typed = lines_of(bench.Rig(Random(7)), range(1, steps + 1))
+    typed = lines_of(soldered(7), range(1, steps + 1))
     first = piped("".join(typed))
     assert first.returncode == (NoAnswer.exit_code if steps < 6 else RigError.exit_code), first.stderr
     assert [one.step for one in stored()] == [*range(1, steps + 1)]
@@ -313,7 +332,7 @@ def test_the_steps_before_an_interruption_are_offered_again(steps):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGHUP])
 def test_a_signal_loses_the_step_under_way_alone(number):
     """At a terminal: two steps, then the signal, then the command again to a failed step, whose certificate has all."""
-    typed = lines_of(bench.Rig(Random(9)), (1, 2))
+    typed = lines_of(soldered(9), (1, 2))
     ours, theirs = pty.openpty()
     argv = [sys.executable, "-m", "ssdrig", *COMMAND]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
@@ -321,7 +340,7 @@ def test_a_signal_loses_the_step_under_way_alone(number):
     how = {"stdin": theirs, "stdout": theirs, "stderr": theirs, "env": env, "cwd": ROOT, "preexec_fn": listens}
     process = subprocess.Popen(argv, **how)
     os.close(theirs)
-    seen = until(ours, b"kOhm: ")
+    seen = until(ours, b"lead or holder, A: ")
     for line in typed:
         os.write(ours, line.encode())
     seen = until(ours, b"VGATE to GND, V: ")
@@ -347,7 +366,7 @@ def test_a_folder_that_takes_no_file_ends_nothing(monkeypatch, tmp_path):
     (tmp_path / "state").write_text("a file")
     heard = []
     with pytest.raises(NoAnswer):
-        questions = asked([*lines_of(bench.Rig(Random(5)), (1,)), "3.3 A"], heard.append, tries=1)
+        questions = asked([*lines_of(soldered(5), (1,)), "3.3 A"], heard.append, tries=1)
         rig_doctor.brought_up(None, BUILD, None, questions)
     assert any("not stored" in line for line in heard)
 
@@ -357,9 +376,8 @@ def test_a_folder_that_takes_no_file_ends_nothing(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name, step", [("sound", None), ("shunt 15 instead of 8 mOhm", 8)])
 def test_a_first_power_up_of_a_stand_in(name, step, tmp_path, monkeypatch):
     """From the ohmmeter to the cut, with the firmware; every check of the self-test has its step."""
-    rig, made = bench.Rig(Random(5)), {}
-    rig.supply_V[0], rig.lost_V[0] = 5.0, 0.0
-    rig.supply_V[1], rig.lost_V[1] = 12.0, 0.0
+    rig, made = soldered(5), {}
+    rig.supply_V = {0: 5.0, 1: 12.0}
 
     def ask(words):
         if "connect the resistor" in words:

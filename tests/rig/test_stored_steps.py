@@ -15,7 +15,7 @@ BUILD = builds.read(bench.BUILD)
 def done(tmp_path, monkeypatch):
     """Steps 1 to 6 of a sound rig, stored."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    rig = bench.Rig(Random(5))
+    rig = bench.Rig(Random(5), BUILD)
     done = bring_up.by_hand(BUILD, answers.Questions(lambda words: rig.answer(words, bring_up.readings(BUILD)), print))
     stored_steps.keep(BUILD, None, done)
     return done

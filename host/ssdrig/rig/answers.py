@@ -37,16 +37,17 @@ class Number(NamedTuple):
     with_unit: bool
 
 
-def number(text: str, unit: str) -> Number:
+def number(text: str, unit: str, may_be_open: bool = False) -> Number:
     """The reading that a text states. Raises UsageError.
 
-    unit: that was asked for, such as "V" or "kOhm"; another prefix is converted"""
+    unit: that was asked for, such as "V" or "kOhm"; another prefix is converted
+    may_be_open: "ol" is an answer, infinity; always so of a resistance"""
     typed = text.strip()
     scale, base = _split(unit)
     hint = f"type the meter's display, in {unit} or with its own unit"
     if not typed:
         raise UsageError(f"a number of {unit}", "an empty line", hint)
-    if base == "Ohm" and typed.lower().split()[0] in OPEN:
+    if (may_be_open or base == "Ohm") and typed.lower().split()[0] in OPEN:
         return Number(math.inf, 0.0, True)
     match = _NUMBER.fullmatch(typed)
     if not match:
@@ -114,21 +115,29 @@ class Questions:
         self, words: str, unit: str, fits: Callable[[float], bool] | None = None, optional: Literal[False] = False
     ) -> Number: ...
     @overload
-    def number(self, words: str, unit: str, fits: Callable[[float], bool] | None, optional: bool) -> Number | None: ...
     def number(
-        self, words: str, unit: str, fits: Callable[[float], bool] | None = None, optional: bool = False
+        self, words: str, unit: str, fits: Callable[[float], bool] | None, optional: bool, may_be_open: bool
+    ) -> Number | None: ...
+    def number(
+        self,
+        words: str,
+        unit: str,
+        fits: Callable[[float], bool] | None = None,
+        optional: bool = False,
+        may_be_open: bool = False,
     ) -> Number | None:
         """A reading. One without a unit that fits only in the next prefix (3300 for 3.3 V) is asked for once more.
 
         fits: whether a value in `unit` is as expected
-        optional: None for an empty line"""
+        optional: None for an empty line
+        may_be_open: as of number()"""
         doubted = self.tries == 1 or fits is None
 
         def parsed(text: str) -> Number | None:
             nonlocal doubted
             if optional and not text.strip():
                 return None
-            out = number(text, unit)
+            out = number(text, unit, may_be_open)
             if not doubted and not out.with_unit and fits and not fits(out.value):
                 doubted = True
                 for factor in (1 / SLIP, SLIP):

@@ -3,6 +3,7 @@ on a meter before the Pico is in its socket, then what the rig's self-test finds
 after it parts may burn."""
 
 import hashlib
+import math
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -22,10 +23,13 @@ DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the sco
 LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # by the rail's mV
 LOGIC_V = 4.2, 5.2  # of LOGIC_5V: U6, less its drop at the lowest input
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
+FUSE_A = {3300: 3.0, 5000: 10.0, 12000: 7.5}  # by the rail's mV; of an M.2 rail in the converter's 12 V lead
+# two diodes in series show 1.0 to 1.25 V; a sound pair of FETs from 1.35 V on, their threshold, or ol
+DIODE_V = 1.3, 5.0
 AT_DRIVE_V = 0.01  # that the rail loses without a load
 BREAKOUTS = ("one_rail", "one_m2_rail")
 STEPS = {
-    1: "nothing powered, no drive, Pico not in its socket; ohmmeter, plus lead at the first point",
+    1: "nothing powered, no drive, Pico not in its socket; ohmmeter, or its diode range, plus lead at the first point",
     2: "still unpowered: the two lines of each rail at the Pico's pins, to ground",
     3: "supply on, Pico not in its socket, no drive",
     4: "the same: voltmeter at the rig's input, then at the drive's connector",
@@ -78,8 +82,15 @@ class Reading(NamedTuple):
     high: float | None
     do: str
     optional: bool = False
+    open: bool = False  # an open circuit is as good as a value within the limits
+
+    def question(self) -> str:
+        where = "" if self.rail is None else f"rail {self.rail}, "
+        return f"{where}{self.words}, {'y or n' if self.unit == 'yes' else self.unit}: "
 
     def fits(self, value: float) -> bool:
+        if math.isinf(value) and self.open:
+            return True
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
@@ -115,11 +126,12 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
             Reading(2, "PERST#", None, words, "kOhm", 0.95, 1.05, "R15: without it the host drives the cut drive")
         )
     for row in build["rails"]:
-        out += _of_rail(row["rail"], row["nominal_mV"], dividers.get(row["rail"]), circuit)
+        out += _of_rail(row["rail"], row["nominal_mV"], dividers.get(row["rail"]), circuit, "aux" in row["name"])
     return sorted(out, key=lambda one: one.step)
 
 
-def _of_rail(n: int, mV: int, ratio: float | None, circuit: Circuit) -> list[Reading]:
+def _of_rail(n: int, mV: int, ratio: float | None, circuit: Circuit, auxiliary: bool) -> list[Reading]:
+    """auxiliary: 3.3Vaux, whose one contact has no fuse of the rig's"""
     volts = mV / 1000
     low_V, high_V = 0.95 * volts, 1.05 * volts
     gates_low_V, gates_high_V = (circuit.gates_V * (1 + sign * circuit.gates_part) for sign in (-1, 1))
@@ -129,16 +141,21 @@ def _of_rail(n: int, mV: int, ratio: float | None, circuit: Circuit) -> list[Rea
     fets = "a series FET is turned (drain and source), or short"
     input_kOhm = 1.05 * LOCK_OUT_kOhm[mV] if circuit.lock_out and mV in LOCK_OUT_kOhm else None
     at_input = "low: capacitor or TVS turned, short" + ("; high: fuse, R19, R20" if input_kOhm else "")
+    amps, where = FUSE_A.get(mV), "the converter's 12 V lead" if mV == 3300 else "the rail's lead or holder"
+    do = "the right fuse: a larger one does not protect the wires, a smaller one opens when a drive starts"
+    fused = amps is not None and not auxiliary
+    fuse = [Reading(1, "fuse", n, f"number on the fuse in {where}", "A", amps, amps, do)] if fused else []
     out = [
+        *fuse,
         Reading(1, "input", n, "RAIL_IN to GND, once still", "kOhm", 1.0, input_kOhm, at_input),
-        Reading(1, "through", n, "RAIL_IN to SW (open: ol)", "kOhm", 1000.0, None, fets),
-        Reading(1, "back", n, "SW to RAIL_IN (open: ol)", "kOhm", 1000.0, None, fets),
+        Reading(1, "through", n, "RAIL_IN to SW, diode range (open: ol)", "V", *DIODE_V, fets, open=True),
+        Reading(1, "back", n, "SW to RAIL_IN, diode range (open: ol)", "V", *DIODE_V, fets, open=True),
         Reading(2, "OFF", n, "OFF to GND", "kOhm", 2.18, 2.42, "its pull-down of 2.2 kOhm, 100 Ohm to the FET"),
         Reading(2, "DISCHARGE", n, "DISCHARGE to GND", "kOhm", 2.09, 2.31, "its pull-down of 2.2 kOhm"),
         Reading(4, "supply", n, "at RAIL_IN", "V", low_V, high_V, "the supply, or the wrong one: STOP"),
         Reading(
             *(4, "drive", n, "at the drive's connector", "V", low_V - AT_DRIVE_V, high_V),
-            "fuse, gate supply, gate resistor, cable; 5 V and 12 V exchanged: STOP",
+            "fuse, gate supply, gate resistor, zener, cable; lock-out, its reference; 5 V and 12 V exchanged: STOP",
         ),
         Reading(4, "cold", n, "is the crowbar's resistor cold after a minute", "yes", 1, 1, "the crowbar's FET"),
         Reading(5, "gate", n, "GATE to GND", "V", *gate_V, "zener D1: turned, or another voltage; gate resistor"),
@@ -168,17 +185,16 @@ def judged(reading: Reading, value: float) -> Check:
     if reading.unit == "yes":
         return checks.fact(reading.key, reading.rail, value > 0, "yes" if value else "no", reading.do)
     # an open circuit is not a number of JSON
-    shown = min(value, 1e9)
-    return checks.figure(reading.key, reading.rail, shown, reading.unit, reading.low, reading.high, reading.do)
+    shown, high = min(value, 1e9), None if math.isinf(value) and reading.open else reading.high
+    return checks.figure(reading.key, reading.rail, shown, reading.unit, reading.low, high, reading.do)
 
 
 def asked(reading: Reading, questions: Questions) -> tuple[Check, float]:
     """The check made from the builder's answer, and what the last digit of the answer counts. Raises NoAnswer."""
-    where = "" if reading.rail is None else f"rail {reading.rail}, "
-    words = f"{where}{reading.words}, {'y or n' if reading.unit == 'yes' else reading.unit}: "
+    words = reading.question()
     if reading.unit == "yes":
         return judged(reading, float(questions.yes(words))), 0.0
-    typed = questions.number(words, reading.unit, reading.fits, reading.optional)
+    typed = questions.number(words, reading.unit, reading.fits, reading.optional, reading.open)
     if typed is None:
         return checks.skipped(reading.key, reading.rail, "not tried"), 0.0
     return judged(reading, typed.value), typed.digit

@@ -145,6 +145,14 @@ def of_rail(rail: dict, row: dict) -> list[Check]:
     return out
 
 
+def of_answers(rail: int, logs: list[str]) -> Check:
+    """Whether a sensor that answered at first always did. logs: the board's messages so far"""
+    recoveries = [line for line in logs if line.startswith(f"rail {rail}:") and "configured again" in line]
+    do = "a cold joint at SDA, SCL, its ground or its supply, or a plug: move each wire while `rig info` runs"
+    times = len(recoveries)
+    return fact("sensor answers each time", rail, not times, f"{times} times lost and found again", do)
+
+
 def of_low(rail: int, share: float) -> Check:
     """The low range of a rail without a load. share: of its samples."""
     do = "its bypass: the lines `release` and `state` of board.json, the comparator's supply; see the board's messages"

@@ -65,6 +65,7 @@ def examine(
         note(_switched(session, n, bare[n]))
     if resistor:
         note(_loaded(session, *resistor, rails, bare, connect))
+    note([checks.of_answers(n, session.logs()) for n in rails])
     note(checks.of_clock(session.clock()))
     return out
 

@@ -4,7 +4,7 @@ a wire that has failed. A row's "true" (faults.py) sets it for a rail; the firmw
 from supply import Supply
 
 SOURCE_ohm = 0.03  # of the supply with fuse and switch, before the shunt: what a crowbar pulls against
-SWITCH = ("series open", "series short", "gate line open", "crowbar open", "crowbar short")
+SWITCH = ("series open", "series short", "gate line open", "crowbar open", "crowbar short", "crowbar with OFF")
 
 
 class Surging:
@@ -56,7 +56,7 @@ class Broken(Supply):
             pins |= 1
         elif self.fault == "crowbar open":
             pins &= 1
-        elif pins & 1:  # crowbar short
+        elif pins & 1:  # crowbar short, or closed by OFF itself
             pins = 3
         super().gate(t, pins)
 

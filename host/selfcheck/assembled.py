@@ -1,0 +1,471 @@
+"""SIMULATED soldered rigs for bring_up.py: the parts of a board's netlist (hardware/), each as it is or with a fault of
+assembly, and a meter's display at any two nets. Direct current alone: a capacitor is open, unless it is turned."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+
+from ssdrig.rig import bring_up
+
+HARDWARE = Path(__file__).resolve().parents[2] / "hardware"
+THERMAL_V = 0.045  # n kT/q
+DIODE_A = 1e-9
+LED_A = 1e-20  # 1.9 V at 1 mA
+# values.csv: threshold V, by how much it may be off, gfs S; and what the knee below adds at the threshold's current
+FET = {"IRL": (1.85, 0.5, 89.0, 0.175), "AO3400A": (1.05, 0.4, 26.0, 0.12), "BSS138": (1.15, 0.35, 0.5, -0.05)}
+FET_KNEE_V = 0.05
+REFERENCE_V = 0.002  # in place of THERMAL_V: the voltage of a reference hardly depends on its current
+SUPPLY_ohm = 0.02
+PULL_ohm = 560.0  # from OVREF to ground, which trips the lock-out
+METER_V, DISPLAY_V = 3.0, 1.3  # of an ohmmeter: open, and at most with a display in a range
+DIODE_DISPLAY_V = 2.8  # at most, in the diode range
+RANGES_A = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)  # of an ohmmeter, shorted
+LEAK_ohm, TURNED_ohm = 2e6, 400.0  # of an electrolytic capacitor once still, and of one that is turned
+VBUS_ohm = 1e6
+LOGIC_V, BOOST_FEEDBACK_V, MODULE_V = 5.0, 1.233, 24.0
+HOT_W = 0.3  # in the crowbar's resistor: it is felt
+FUSE_A = {"0287010": 10.0, "028707.5": 7.5, "0287015": 15.0, "0287003": 3.0}
+
+
+class Part(NamedTuple):
+    """A part: its value and symbol as in the schematic, and the net of each pin."""
+
+    value: str
+    pins: dict[str, str]
+    symbol: str = ""
+
+
+Parts = dict[str, Part]
+Fault = Callable[["Rig"], None]
+
+
+def netlist(path: Path) -> Parts:
+    """The parts of a KiCad netlist."""
+    text = path.read_text()
+    components = re.findall(r'\(comp \(ref "([^"]+)"\)\s+\(value "([^"]*)"\).*?\(part "([^"]*)"\)', text, re.DOTALL)
+    parts: Parts = {ref: Part(value, {}, symbol) for ref, value, symbol in components}
+    for block in re.split(r"\(net\s+\(code ", text)[1:]:
+        match = re.search(r'\(name "([^"]*)"\)', block)
+        assert match
+        for ref, pin in re.findall(r'\(node\s+\(ref "([^"]+)"\)\s+\(pin "([^"]+)"\)', block):
+            parts[ref].pins[pin] = match[1].removeprefix("/")
+    return parts
+
+
+def ohms(value: str) -> float:
+    """ "4k7" -> 4700.0, "10R" -> 10.0, "8m" -> 0.008."""
+    match = re.fullmatch(r"(\d+)([RkMm]?)(\d*)", value)
+    assert match, value
+    return float(f"{match[1]}.{match[3] or 0}") * {"R": 1, "k": 1e3, "M": 1e6, "m": 1e-3, "": 1}[match[2]]
+
+
+class Rig:
+    """One that is soldered. Rails are numbered as in the build; nets have the numbers of their schematic.
+
+    build: its document; one_rail and one_m2_rail on the breakout's board, four_rails on the board, others on a
+        prototyping board
+    fault: changes the rig; None: a sound one
+    digits: the meter shows after the decimal point"""
+
+    def __init__(self, dice: Random, build: dict, fault: Fault | None = None, digits: int = 3):
+        self.dice, self.build, self.digits = dice, build, digits
+        self.kind = bring_up.board_of(build)
+        self.nominal_V = {row["rail"]: row["nominal_mV"] / 1000 for row in build["rails"]}
+        of_breakout = self.kind == "breakout"
+        self.parts = netlist(HARDWARE / ("breakout/board/breakout.net" if of_breakout else "board/ssdrig.net"))
+        self.at = {n: n + 1 if self.kind == "prototyping" else n for n in self.nominal_V}  # rail -> number in its nets
+        self._as_built()
+        near = lambda value, part: value * (1 + dice.uniform(-part, part))
+        self.supply_V = {n: near(volts, 0.04) for n, volts in self.nominal_V.items()}
+        self.aux_V = near(12.0, 0.045) if of_breakout else near(MODULE_V, 0.025)
+        self.part = {ref: dice.uniform(-1, 1) for ref in self.parts}  # of its tolerance
+        self.bridges: list[tuple[str, str]] = []
+        self.tries_lock_out = False
+        self.scope_at = {n: f"SCOPE{at}" for n, at in self.at.items()}  # net at the Pico's pin
+        self.converter_A = 3.0  # of the fuse in the converter's 12 V lead
+        self._seen: dict[tuple, dict[str, float]] = {}  # by the supplies
+        self.leads: dict[int, int] = {}  # drive's contact of a rail -> rail whose wire is there
+        if fault:
+            fault(self)
+
+    def _as_built(self) -> None:
+        """Take from the netlist what this build does not have, and add what hangs on wires."""
+        parts = self.parts
+        if self.kind == "breakout":
+            parts["shunt"] = Part("15m", {"1": "SW0", "2": "RAIL0_OUT"})
+            parts["VBUS0"] = Part("1M", {"1": "RAIL0_OUT", "2": "GND"})
+            if self.nominal_V[0] < 4:
+                parts["R119"], parts["R122"] = (
+                    parts[ref]._replace(value=v) for ref, v in (("R119", "4k42"), ("R122", "1k5"))
+                )
+                parts["F101"] = parts["F101"]._replace(value="wire")
+        else:
+            for n in range(4):
+                parts[f"VBUS{n}"] = Part("1M", {"1": f"RAIL{n}_OUT", "2": "GND"})
+        if self.kind == "prototyping":
+            for ref in [ref for ref in parts if re.fullmatch(r"[A-Z]+[1-4]\d\d", ref) and self._is_extra(ref)]:
+                del parts[ref]
+            for ref in ("U5", "U6", "U7", "R26", "D2", "D3", "R13", "R14", "F1"):
+                del parts[ref]
+            for n in self.at.values():
+                fuse = parts[f"F{n + 1}01"]
+                parts[f"F{n + 1}01"] = fuse._replace(pins={"1": f"PSU{n}", "2": f"RAIL{n}_IN"})  # in the lead
+                parts[f"joined{n}"] = Part("wire", {"1": f"RAIL{n}_IN", "2": f"FUSED{n}"})
+
+    @staticmethod
+    def _is_extra(ref: str) -> bool:
+        """Whether a part of a rail is not on the prototyping board: lock-out, TVS, freewheel diode, crowbar's fuse."""
+        return ref[0] + ref[2:] in {
+            *("D02", "D04", "D05", "D06", "U02", "Q05", "R19", "R20", "R21", "R22", "R23", "R24", "R25", "C08")
+        }
+
+    # ---- faults
+
+    def name(self, role: str, rail: int = 0) -> str:
+        """The reference of a rail's part: ("Q01", 0) -> "Q101" on the board."""
+        return f"{role[0]}{self.at[rail] + 1}{role[1:]}"
+
+    def take_off(self, ref: str) -> None:
+        del self.parts[ref]
+
+    def short(self, ref: str) -> None:
+        pins = self.parts[ref].pins
+        one, other = (pins[pin] for pin in (("2", "3") if ref[0] == "Q" else sorted(pins)[:2]))
+        self.bridges.append((one, other))
+
+    def turn(self, ref: str) -> None:
+        """Exchange drain and source, or the two ends."""
+        part = self.parts[ref]
+        a, b = ("2", "3") if ref[0] == "Q" else ("1", "3") if "3" in part.pins else ("1", "2")
+        turned = "turned" if ref[0] == "C" else part.value
+        self.parts[ref] = part._replace(value=turned, pins=part.pins | {a: part.pins[b], b: part.pins[a]})
+
+    def fit(self, ref: str, value: str) -> None:
+        self.parts[ref] = self.parts[ref]._replace(value=value)
+
+    def wire(self, ref: str, pin: str, net: str) -> None:
+        part = self.parts[ref]
+        self.parts[ref] = part._replace(pins=part.pins | {pin: net})
+
+    # ---- the meter
+
+    def answer(self, words: str, readings: list[bring_up.Reading]) -> str:
+        """The line that its builder types when asked."""
+        for one in readings:
+            if words != one.question():
+                continue
+            if one.optional and not self.tries_lock_out:
+                return ""
+            value = self.shown(one.key, one.rail)
+            if one.unit == "yes":
+                return "y" if value else "n"
+            return "ol" if np.isinf(value) else f"{value:.{self.digits}f} {one.unit}"
+        return ""
+
+    def shown(self, key: str, rail: int | None) -> float:
+        """The display of a meter of 0.3 %, in the unit of the reading; 1.0 and 0.0 for yes and no."""
+        true = self.true(key, rail)
+        return (
+            true * (1 + self.dice.uniform(-0.003, 0.003))
+            if key not in ("supply", "drive", "fuse", "trips", "cold")
+            else true
+        )
+
+    def true(self, key: str, rail: int | None) -> float:
+        rail = next(iter(self.at)) if rail is None else rail
+        n = self.at[rail]
+        source = f"RAIL{n}_IN"
+        if key in ("through", "back"):
+            across = self._diode_V(*((source, f"SW{n}") if key == "through" else (f"SW{n}", source)))
+            return across if across < DIODE_DISPLAY_V else np.inf
+        points = {
+            "input": (source, "GND"),
+            **{"output": (f"SW{n}", "GND"), "OFF": (f"OFF{n}", "GND"), "DISCHARGE": (f"DISCHARGE{n}", "GND")},
+        }
+        if key in points:
+            return self._kiloohms(*points[key])
+        if key == "fuse":
+            if self.nominal_V[rail] < 4:
+                return self.converter_A
+            part = self.parts.get(self.name("F01", rail))
+            return next((amps for of, amps in FUSE_A.items() if part and part.value.startswith(of)), 0.0)
+        if key == "PERST#":
+            return self._kiloohms("PERST_HOST", "PERST")
+        if key in ("trips", "lock-out gate"):
+            held = self._solved(self.supply_V, "OVREF")
+            if key == "lock-out gate":
+                return held.get(f"OVGATE{n}", 0.0)
+            out, enough_V = f"RAIL{n}_OUT", self.nominal_V[rail] / 10
+            return float(held.get(out, 0.0) < enough_V < self._powered().get(out, 0.0))
+        if key == "lock-out":
+            return self._lock_out_V(rail)
+        volts = self._powered()
+        if key == "cold":
+            bar = self.parts.get(self.name("R08", rail))
+            if not bar:
+                return 1.0
+            across = volts.get(bar.pins["1"], 0.0) - volts.get(bar.pins["2"], 0.0)
+            return float(across**2 / ohms(bar.value) < HOT_W)
+        at = self.at[self.leads.get(rail, rail)]
+        return {
+            "gate supply": volts.get("VGATE", 0.0),
+            "supply": volts[source],
+            "drive": volts.get(f"RAIL{at}_OUT", 0.0),
+            "gate": volts.get(f"GATE{n}", 0.0),
+            "gate to source": volts.get(f"GATE{n}", 0.0) - volts.get(f"SRC{n}", 0.0),
+            "logic supply": volts.get("LOGIC_5V", 0.0),
+            "reference": volts.get("OVREF", 0.0),
+            "SCOPE": volts.get(self.scope_at[rail], 0.0),
+        }[key]
+
+    def _kiloohms(self, plus: str, minus: str) -> float:
+        """An ohmmeter's display: the range of the highest current that leaves less than DISPLAY_V at the leads."""
+        for amps in RANGES_A:
+            volts = self._solved({}, meter=(plus, minus, amps))
+            across = volts[plus] - volts.get(minus, 0.0)
+            if across < DISPLAY_V:
+                return across / (amps * (1 - across / METER_V)) / 1000
+        return np.inf
+
+    def _diode_V(self, plus: str, minus: str) -> float:
+        volts = self._solved({}, meter=(plus, minus, 1e-3))
+        return volts[plus] - volts[minus]
+
+    def _powered(self, change: dict[int, float] | None = None) -> dict[str, float]:
+        supply_V = self.supply_V | (change or {})
+        key = tuple(supply_V.values())
+        if key not in self._seen:
+            self._seen[key] = self._solved(supply_V)
+        return self._seen[key]
+
+    def _lock_out_V(self, rail: int) -> float:
+        """The supply at which the rail goes off, raised from its nominal voltage; 50 % above it: it never does."""
+        of, out = self.nominal_V[rail], f"RAIL{self.at[rail]}_OUT"
+        low, high = of, 1.5 * of
+        if self._powered({rail: high}).get(out, 0.0) > of / 2:
+            return high
+        while high - low > 1e-3 * of:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._powered({rail: middle}).get(out, 0.0) < of / 2 else (middle, high)
+        return high
+
+    # ---- the circuit
+
+    def _solved(
+        self, supply_V: dict[int, float], pulled: str | None = None, meter: tuple[str, str, float] | None = None
+    ) -> dict[str, float]:
+        """Volts of every net. supply_V: of the rails that are on; pulled: a net with PULL_ohm to ground; meter: its
+        leads and the current that it drives."""
+        circuit = Circuit(self.bridges)
+        for ref, part in self.parts.items():
+            self._add(circuit, ref, part)
+        for rail, volts in supply_V.items():
+            source = f"PSU{self.at[rail]}" if self.kind == "prototyping" else f"RAIL{self.at[rail]}_IN"
+            circuit.source(source, "GND", volts, SUPPLY_ohm)
+        if supply_V and self.kind != "board":
+            circuit.source("SUPPLY_12V" if self.kind == "breakout" else "VGATE", "GND", self.aux_V, 0.5)
+        if pulled:
+            circuit.resistor(pulled, "GND", PULL_ohm)
+        if meter:
+            circuit.source(meter[0], meter[1], METER_V, METER_V / meter[2])
+        return self._settled(circuit, bool(supply_V))
+
+    def _add(self, circuit: "Circuit", ref: str, part: Part) -> None:
+        value, pins, kind = part.value, part.pins, ref.rstrip("0123456789")
+        if len(pins) < 2:
+            return
+        if kind == "VBUS" or kind == "shunt" or kind == "R":
+            circuit.resistor(pins["1"], pins["2"], ohms(value) * (1 + 0.01 * self.part.get(ref, 0.0)))
+        elif kind in ("F", "joined", "L"):
+            circuit.resistor(pins["1"], pins["2"], 0.28 if value == "0.5 A slow" else 0.008)
+        elif kind == "C" and value in ("470u", "turned"):
+            circuit.resistor(pins["1"], pins["2"], TURNED_ohm if value == "turned" else LEAK_ohm)
+        elif kind == "Q":
+            drain, source = (pins.get(pin) for pin in (("2", "3") if value.startswith("IRLR") else ("3", "2")))
+            if drain and source:
+                # a turned one has its pins exchanged: the body's diode follows the pins
+                middle_V, off_V, gfs, knee_V = next(of for name, of in FET.items() if value.startswith(name))
+                if gate := pins.get("1"):
+                    circuit.fet(gate, drain, source, middle_V + off_V * self.part.get(ref, 0.0) + knee_V, gfs)
+                circuit.diode(source, drain, DIODE_A)
+        elif kind == "D":
+            zener = re.search(r"(?:BZ[XT]\d+-?[BC]|SMBJ|P6KE)(\d+)", value)
+            volts = float(zener[1]) * (1 + 0.02 * self.part.get(ref, 0.0)) if zener else 0.0
+            if part.symbol == "LED":
+                circuit.diode(pins["2"], pins["1"], LED_A)
+            elif value == "BAT54S":
+                return
+            elif "3" in pins:
+                circuit.diode(pins["1"], pins["3"], DIODE_A, volts)
+            else:
+                circuit.diode(pins["2"], pins["1"], DIODE_A, volts * (1.11 if "SMBJ" in value else 1))
+        elif part.symbol == "TL431":  # cathode and REF in one net, anode
+            cathode, anode = pins["1"], pins["3"]
+            if cathode != anode:
+                volts = {"TL431": 2.495, "LMV431": 1.24}[value] * (1 + 0.002 * self.part.get(ref, 0.0))
+                circuit.diode(anode, cathode, DIODE_A, volts, REFERENCE_V)
+
+    def _settled(self, circuit: "Circuit", powered: bool) -> dict[str, float]:
+        """The solution with what switches by itself: regulator, boost converter, comparators."""
+        volts = circuit.solved()
+        if not powered:
+            return volts
+        comparators = {
+            ref: part.pins for ref, part in self.parts.items() if part.value == "TL331" and len(part.pins) == 5
+        }
+        states: list[tuple] = []
+        while True:
+            fed_V = volts.get(self.parts["U6"].pins["2"], 0.0) if "U6" in self.parts else 0.0
+            boosts = "U5" in self.parts and volts.get("LOGIC_5V", 0.0) > 2
+            low = tuple(
+                ref
+                for ref, pins in comparators.items()
+                if not states  # their hysteresis keeps those on that were
+                or volts.get(pins["5"], 0.0) > 2
+                and volts.get(pins["3"], 0.0) < volts.get(pins["1"], 0.0)
+            )
+            state = (round(fed_V, 2), boosts, low)
+            if state in states:
+                return volts
+            states.append(state)
+            again = circuit.copy()
+            if "U6" in self.parts:
+                again.source(self.parts["U6"].pins["3"], "GND", min(LOGIC_V, max(0.0, fed_V - 0.1)), 1.0)
+            if boosts:
+                upper, lower = (ohms(self.parts[ref].value) if ref in self.parts else 1e9 for ref in ("R13", "R14"))
+                again.source("VGATE", "GND", min(28.0, BOOST_FEEDBACK_V * (1 + upper / lower)), 50.0)
+            for ref in low:
+                again.resistor(comparators[ref]["4"], "GND", 100.0)
+            volts = again.solved(volts)
+
+
+class Circuit:
+    """Resistors, sources, diodes and FETs between nets; its volts by Newton's method.
+
+    bridges: pairs of nets that are one"""
+
+    def __init__(self, bridges: list[tuple[str, str]]):
+        self.same: dict[str, str] = {}
+        for one, other in bridges:
+            self.same[self._root(one)] = self._root(other)
+        self.nets: dict[str, int] = {self._root("GND"): 0}
+        self.names: dict[str, int] = {}
+        self.linear: list[tuple[int, int, float, float]] = []  # plus, minus, siemens, amperes into plus
+        self.diodes: list[
+            tuple[int, int, float, float, float]
+        ] = []  # anode, cathode, saturation A, breakdown and its knee, V
+        self.fets: list[tuple[int, int, int, float, float]] = []  # gate, drain, source, threshold V, gfs S
+
+    def _root(self, net: str) -> str:
+        while net in self.same:
+            net = self.same[net]
+        return net
+
+    def _at(self, net: str) -> int:
+        self.names[net] = self.nets.setdefault(self._root(net), len(self.nets))
+        return self.names[net]
+
+    def copy(self) -> "Circuit":
+        out = Circuit([])
+        out.same, out.nets, out.names = dict(self.same), dict(self.nets), dict(self.names)
+        out.linear, out.diodes, out.fets = list(self.linear), list(self.diodes), list(self.fets)
+        return out
+
+    def resistor(self, one: str, other: str, ohm: float) -> None:
+        self.linear.append((self._at(one), self._at(other), 1 / ohm, 0.0))
+
+    def source(self, plus: str, minus: str, volts: float, ohm: float) -> None:
+        self.linear.append((self._at(plus), self._at(minus), 1 / ohm, volts / ohm))
+
+    def diode(
+        self, anode: str, cathode: str, saturation_A: float, breakdown_V: float = 0.0, sharp_V: float = THERMAL_V
+    ) -> None:
+        """breakdown_V: at 1 mA; 0: none. sharp_V: of the breakdown, in place of THERMAL_V"""
+        knee_V = breakdown_V - sharp_V * np.log(1e-3 / saturation_A) if breakdown_V else 0.0
+        self.diodes.append((self._at(anode), self._at(cathode), saturation_A, knee_V, sharp_V))
+
+    def fet(self, gate: str, drain: str, source: str, threshold_V: float, gfs_S: float) -> None:
+        self.fets.append((self._at(gate), self._at(drain), self._at(source), threshold_V, gfs_S))
+
+    def solved(self, start: dict[str, float] | None = None) -> dict[str, float]:
+        """Volts of each net against ground. Raises ArithmeticError if they do not settle. start: a guess"""
+        try:
+            return self._newton(start, LEAK_S)
+        except ArithmeticError:
+            for leak_S in (1e-3, 1e-5, 1e-7, LEAK_S):
+                start = self._newton(start, leak_S)
+            assert start
+            return start
+
+    def _newton(self, start: dict[str, float] | None, leak_S: float) -> dict[str, float]:
+        count = len(self.nets)
+        fixed, driven = np.zeros((count, count)), np.zeros(count)
+        fixed[np.diag_indices(count)] = leak_S
+
+        def stamp(into: np.ndarray, plus: int, minus: int, siemens: float) -> None:
+            into[plus, plus] += siemens
+            into[minus, minus] += siemens
+            into[plus, minus] -= siemens
+            into[minus, plus] -= siemens
+
+        for plus, minus, siemens, into_A in self.linear:
+            stamp(fixed, plus, minus, siemens)
+            driven[plus] += into_A
+            driven[minus] -= into_A
+        volts = np.zeros(count)
+        if start:
+            for name, at in self.names.items():
+                volts[at] = start.get(name, 0.0)
+        for iteration in range(1000):
+            conductance, amperes = fixed.copy(), driven.copy()
+            for anode, cathode, of_A, knee_V, sharp_V in self.diodes:
+                across = volts[anode] - volts[cathode]
+                flow, slope = _exponential(across, of_A)
+                if knee_V:
+                    back, steep = _exponential(-across - knee_V, of_A, sharp_V)
+                    flow, slope = flow - back, slope + steep
+                stamp(conductance, anode, cathode, slope)
+                amperes[anode] += slope * across - flow
+                amperes[cathode] -= slope * across - flow
+            for gate, drain, source, threshold_V, gfs in self.fets:
+                # the square law, rounded at the threshold, alike in both directions
+                of_source, by_source = _square(volts[gate] - volts[source] - threshold_V)
+                of_drain, by_drain = _square(volts[gate] - volts[drain] - threshold_V)
+                flow = gfs * (of_source - of_drain)
+                by_gate, by_d, by_s = gfs * (by_source - by_drain), gfs * by_drain, -gfs * by_source
+                rest = flow - by_gate * volts[gate] - by_d * volts[drain] - by_s * volts[source]
+                for net, sign in ((drain, 1), (source, -1)):
+                    for at, slope in ((gate, by_gate), (drain, by_d), (source, by_s)):
+                        conductance[net, at] += sign * slope
+                    amperes[net] -= sign * rest
+            new = np.zeros(count)
+            new[1:] = np.linalg.solve(conductance[1:, 1:], amperes[1:])
+            change = new - volts
+            largest = float(np.abs(change).max())
+            most = STEP_V / 3 ** (iteration // 200 % 5)  # smaller where it goes to and fro
+            volts += np.clip(change, -most, most)
+            if largest < 1e-6:
+                return {name: float(volts[at]) for name, at in self.names.items()}
+        raise ArithmeticError("the circuit's voltages do not settle")
+
+
+LEAK_S = 1e-10  # of each net to ground: a floating one has a voltage
+STEP_V = 0.5  # at most, of one iteration
+
+
+def _exponential(volts: float, saturation_A: float, knee_V: float = THERMAL_V) -> tuple[float, float]:
+    """A diode's current and its slope; a straight line from 1 A on."""
+    at = min(volts, knee_V * np.log(1 / saturation_A))
+    flow = saturation_A * np.exp(at / knee_V)
+    slope = flow / knee_V
+    return float(flow - saturation_A + slope * (volts - at)), float(slope + 1e-12)
+
+
+def _square(volts: float) -> tuple[float, float]:
+    """Half the square of what a gate is above its threshold, and its slope."""
+    soft = FET_KNEE_V * np.logaddexp(0.0, volts / FET_KNEE_V)
+    return float(soft**2 / 2), float(soft / (1 + np.exp(-np.clip(volts / FET_KNEE_V, -50, 50))))

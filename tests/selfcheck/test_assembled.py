@@ -1,0 +1,68 @@
+"""The circuit of a SIMULATED soldered rig: what a meter shows at known parts."""
+
+from random import Random
+
+import pytest
+
+from selfcheck import assembled
+from ssdrig.rig import builds
+
+
+@pytest.mark.parametrize(("text", "ohm"), [("4k7", 4700), ("10R", 10), ("8m", 0.008), ("1M", 1e6), ("42k2", 42200)])
+def test_values_of_the_schematic(text, ohm):
+    assert assembled.ohms(text) == pytest.approx(ohm)
+
+
+def test_a_divider_and_a_source():
+    circuit = assembled.Circuit([])
+    circuit.source("A", "GND", 12.0, 1.0)
+    circuit.resistor("A", "B", 999.0)
+    circuit.resistor("B", "GND", 1000.0)
+    assert circuit.solved()["B"] == pytest.approx(6.0, abs=1e-5)
+
+
+def test_a_diode_conducts_one_way_and_a_zener_the_other_at_its_voltage():
+    for anode, cathode, volts, low, high in (
+        ("A", "GND", 0.0, 0.55, 0.75),
+        ("GND", "A", 0.0, 23.9, 24.1),
+        ("GND", "A", 10.0, 9.9, 10.1),
+    ):
+        circuit = assembled.Circuit([])
+        circuit.source("A", "GND", 24.0, 14e3)
+        circuit.diode(anode, cathode, assembled.DIODE_A, volts)
+        assert low < circuit.solved()["A"] < high
+
+
+def test_a_fet_conducts_above_its_threshold():
+    seen = []
+    for gate_V in (0.0, 1.5, 8.0):
+        circuit = assembled.Circuit([])
+        circuit.source("GATE", "GND", gate_V, 1.0)
+        circuit.source("OUT", "GND", 5.0, 1000.0)
+        circuit.fet("GATE", "OUT", "GND", 2.0, 89.0)
+        seen.append(circuit.solved()["OUT"])
+    assert seen[0] > 4.99 and seen[1] > 4.9 and seen[2] < 0.05
+
+
+def test_nets_that_are_bridged_are_one():
+    circuit = assembled.Circuit([("A", "B")])
+    circuit.source("A", "GND", 5.0, 1.0)
+    circuit.resistor("C", "B", 10.0)
+    assert circuit.solved()["C"] == pytest.approx(5.0) and circuit.solved()["B"] == pytest.approx(5.0)
+
+
+def test_the_parts_are_those_of_the_netlist():
+    parts = assembled.netlist(assembled.HARDWARE / "breakout/board/breakout.net")
+    assert parts["Q101"].pins == {"1": "G0", "2": "FUSED0", "3": "SRC0"} and parts["R119"].value == "11k8"
+    rig = assembled.Rig(Random(1), builds.read("two_rails"))
+    assert not {"U202", "U302", "D204", "R219", "U7"} & {*rig.parts} and {"Q201", "Q304", "R312"} <= {*rig.parts}
+
+
+def test_an_ohmmeter_shows_a_lock_outs_divider_and_turned_fets_in_the_diode_range():
+    """From the rail's input over ground to SW both dividers are in series: no reading of ohms shows whether a FET is
+    turned, on a board with a lock-out."""
+    sound = assembled.Rig(Random(1), builds.read("one_rail"))
+    assert sound.true("input", 0) == pytest.approx(21.8, rel=0.03) and 1.4 < sound.true("through", 0) < 3
+    assert 20 < sound._kiloohms("RAIL0_IN", "SW0") < 45
+    turned = assembled.Rig(Random(1), builds.read("one_rail"), lambda rig: rig.turn("Q101"))
+    assert 1.0 < turned.true("through", 0) < 1.25
