@@ -31,6 +31,7 @@ import place
 from draw import NAME
 
 from ssdrig.base import child_cpu
+from ssdrig.base.words import counted
 from ssdrig.setup import kicad
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "guide"))
@@ -166,6 +167,8 @@ def lacking(rows):
     for row in rows:
         refs = row["references"].split()
         placed = refs and machine_places(refs[0])
+        # what a person at the fab reads beside the designators
+        package = [] if row["package"] or not refs else ["package"]
         known = ("listed", "decoded") if placed else BASES
         wrong = [name for name in ("manufacturer", "part_number", "number_source", "price_source") if not row[name]]
         wrong += ["number_basis"] if row["number_basis"] not in known else []
@@ -178,7 +181,7 @@ def lacking(rows):
         wrong += ["unit_usd"] if not re.fullmatch(r"\d+\.\d\d", row["unit_usd"]) or not float(row["unit_usd"]) else []
         counted = row["quantity"] == str(len(refs)) if refs else re.fullmatch(r"[1-9]\d*", row["quantity"])
         wrong += [] if counted else ["quantity"]
-        gaps += [(row["item"], name) for name in wrong]
+        gaps += [(row["item"], name) for name in wrong + package]
     return gaps
 
 
@@ -188,19 +191,39 @@ ASSEMBLER = (
 )
 
 
+def by_number(rows):
+    """The rows of each maker's number, in the order of the bill: one line to order by, whatever it is used for."""
+    of = {}
+    for row in rows:
+        of.setdefault((row["manufacturer"], row["part_number"]), []).append(row)
+    return list(of.values())
+
+
+def placed_by_machine(rows):
+    return [row for row in rows if row["references"] and machine_places(row["references"].split()[0])]
+
+
 def assembler_rows(rows):
-    """The bill for the assembler: what the machine places, by manufacturer's number. JLCPCB's number where one is
-    known."""
-    placed = [row for row in rows if row["references"] and machine_places(row["references"].split()[0])]
-    for i, row in enumerate(placed, 1):
-        refs = row["references"].split()
+    """The bill for the assembler: what the machine places, a line for each manufacturer's number. JLCPCB's number where
+    one is known."""
+    for i, same in enumerate(by_number(placed_by_machine(rows)), 1):
+        refs = [ref for row in same for ref in row["references"].split()]
         value = layout.PARTS[refs[0]].value
-        what = row["item"] if value in row["item"] else f"{row['item']}, {value}"
-        other = row["alternative"]
-        alike = other.startswith("any ") or "of any maker" in other
-        note = f"else: {other}" if alike else "ask before you replace it"
-        number = row["manufacturer"], row["part_number"]
-        yield i, ",".join(refs), len(refs), *number, what, shape_of(refs[0]).name, "SMD", note, row["lcsc"]
+        items = ", ".join(row["item"] for row in same)
+        what = items if value in items else f"{items}, {value}"
+        notes = [note(row["alternative"]) for row in same]
+        strictest = max(notes, key=lambda words: (words == ASK, "%" in words, len(words)))
+        of = same[0]
+        number = of["manufacturer"], of["part_number"]
+        yield i, ",".join(refs), len(refs), *number, what, of["package"], "SMD", strictest, of["lcsc"]
+
+
+ASK = "ask before you replace it"
+
+
+def note(alternative):
+    alike = alternative.startswith("any ") or "of any maker" in alternative
+    return f"else: {alternative}" if alike else ASK
 
 
 def order_lists(project, out):
@@ -222,21 +245,23 @@ def total_usd(rows):
 
 def order(rows):
     """What one fab and one assembler are sent, what is bought beside it, and what that costs; Markdown."""
-    placed = [row for row in rows if row["references"] and machine_places(row["references"].split()[0])]
+    placed = placed_by_machine(rows)
     (board,) = [row for row in rows if row["number_basis"] == "drawing"]
-    by_hand = [row for row in rows if row not in placed and row is not board]
+    by_hand = by_number([row for row in rows if row not in placed and row is not board])
     quoted = total_usd([row for row in rows if row["price_basis"] == "quoted"])
     known, pieces = numbers(rows), sum(int(row["quantity"]) for row in placed)
     files = f"`{NAME}-gerbers.zip`, `{NAME}.d356` for its test"
-    by_machine = f"{len(placed)} kinds, {pieces} SMD parts, top side"
+    by_machine = f"{counted(len(by_number(placed)), 'number')}, {pieces} SMD parts, top side"
+    dates = sorted(row["price_date"] for row in rows)
     lines = [
         f"# Order of the {circuit.ETCHED}, revision {circuit.REVISION}",
         "",
-        "Prices in USD without tax and shipping; the seller's own quotation is the first real one.",
+        f"Prices of one board in USD, without tax and shipping, of {dates[0]} to {dates[-1]}; the seller's own"
+        " quotation is the first real one.",
         "",
         "| what | send | USD |",
         "|---|---|---|",
-        f"| fab: {board['distributor']} | {files} | {total_usd([board]):.2f} |",
+        f"| fab: {board['distributor']} | {files} | {total_usd([board]):.2f}, one of five |",
         *(
             []
             if not placed
@@ -245,23 +270,40 @@ def order(rows):
                 f" `placement.csv` | {total_usd(placed):.2f}, work not counted |"
             ]
         ),
-        f"| by hand, below: {len(by_hand)} kinds | | {total_usd(by_hand):.2f} |",
+        f"| by hand, below: {counted(len(by_hand), 'number')} | | {sum(map(total_usd, by_hand)):.2f} |",
         f"| **all** | | **{total_usd(rows):.2f}**, of it quoted {quoted:.2f} |",
         "",
+        f"The board: {board['alternative']}.",
+        *(
+            ["An assembler asks for a set-up and a stencil, too, and for reels' ends: more of each than is placed."]
+            * bool(placed)
+        ),
+        *circuit.ALSO,
+        "",
         (
-            f"{len(rows)} kinds, each with its maker's number: {known['listed']} seen in a public list,"
-            f" {known['decoded']} from the ordering code, {known['memory']} from memory."
+            f"{counted(len(rows), 'row')} in the bill, each with its maker's number: {known['listed']} seen in a public"
+            f" list, {known['decoded']} from the ordering code, {known['memory']} from memory: check the latter at the"
+            " seller before you pay."
         ),
         "",
-        "| bought apart and soldered by hand | number | pieces | USD | where |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {row['item']} | {row['manufacturer']} {row['part_number']} | {row['quantity']} |"
-            f" {total_usd([row]):.2f} | {row['distributor']} |"
-            for row in by_hand
-        ),
+        "| bought apart and soldered by hand | number | pieces | USD | where | else | number from |",
+        "|---|---|---|---|---|---|---|",
+        *map(by_hand_line, by_hand),
     ]
     return "\n".join(lines) + "\n"
+
+
+def by_hand_line(same):
+    """The line of what is bought by one number."""
+    of = same[0]
+    items, pieces = ", ".join(row["item"] for row in same), sum(int(row["quantity"]) for row in same)
+    if all("cut in two" in row["alternative"] for row in same) and len(same) == 2:
+        items, pieces = f"{items}: one cable, cut in two", 1
+    cells = (
+        *(items, f"{of['manufacturer']} {of['part_number']}", pieces, f"{total_usd(same):.2f}"),
+        *(of["distributor"], of["alternative"], of["number_basis"]),
+    )
+    return f"| {' | '.join(str(cell).replace('|', '/') for cell in cells)} |"
 
 
 def shape_of(ref):
@@ -278,8 +320,8 @@ def numbers(rows):
 
 
 def at_jlcpcb(rows):
-    """(kinds that the machine places, with JLCPCB's number, with one that two lists or more agree on)."""
-    placed = [row for row in rows if row["references"] and machine_places(row["references"].split()[0])]
+    """(numbers that the machine places, with JLCPCB's number, with one that two lists or more agree on)."""
+    placed = [same[0] for same in by_number(placed_by_machine(rows))]
     named = [row for row in placed if row["lcsc"]]
     return len(placed), len(named), sum(row["lcsc_source"][0] > "1" for row in named)
 

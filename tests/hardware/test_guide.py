@@ -5,7 +5,7 @@ import sys
 
 import board_layout
 import pytest
-from board_files import HARDWARE, PARTS, README, table
+from board_files import HARDWARE, PARTS, README, export, table
 
 sys.path.insert(0, str(HARDWARE / "guide"))
 import assembly  # isort: skip
@@ -219,3 +219,25 @@ def test_all_ways_of_the_readme_are_drawn():
         assert any(word in line for word in re.findall(r"OCuLink|SFF-8639|PCIe|USB4", " ".join(host))), line
     svg = ways.today()
     assert svg.count(">rig<") == len(ways.TODAY) and "10 to 15 %" in svg and "10 to 15 %" in README
+
+
+def test_a_meters_points_are_in_their_nets():
+    """The table of hardware/README.md, First power-up: test points of both boards, holes of the plan."""
+    rows = re.findall(r"^\| ([A-Z_]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", README, re.M)
+    measured = ("RAIL_IN", "SW", "GND", "GATE", "SRC", "OFF", "DISCHARGE", "SCOPE", "VGATE", "OVREF")
+    points = {row[0]: row[1:] for row in rows if row[0] in measured}
+    assert len(points) == len(measured)
+    shared = ("GND", "VGATE", "OVREF")
+    nets = perfboard.wanted()
+    holes = {}
+    for leg in perfboard.legs():
+        holes.setdefault(perfboard.strip(leg.hole), nets[leg.ref, leg.pin])
+    for net, (board, breakout, hole) in points.items():
+        named = net if net in shared else f"{net}0"
+        for folder, point in (("board/ssdrig", board), ("breakout/board/breakout", breakout)):
+            if re.fullmatch(r"T\d+", point):
+                text = (HARDWARE / f"{folder}.net").read_text()
+                assert (point, "1") in export.connections(text)[named], (folder, net)
+        if hole != "-":
+            of = {"RAIL_IN": "RAIL0_IN", "GND": "GND", "VGATE": "VGATE0"}.get(net, named)
+            assert holes[perfboard.strip(hole)] == of, (net, hole)

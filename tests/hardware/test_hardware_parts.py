@@ -76,6 +76,9 @@ def test_costs_are_what_the_readme_says_and_the_documented_build_is_below_60_USD
         assert f"| {column} | {cost_usd(path, column):.2f} | {cost_usd(path, column, ('quoted',)):.2f} |" in README
     assert "| **two rails: INA228 board on 5 V, INA226 board on 12 V** | two_rails |" in README
     assert all(cost_usd("breakout/bom.csv", name) < 60 for name in columns if name != "two_ina228_boards")
+    own = "breakout/board/bom.csv"
+    board = f"{cost_usd(own, 'quantity'):.2f} | {cost_usd(own, 'quantity', ('quoted',)):.2f} |"
+    assert f"| [its own](breakout/board/bom.csv) | {board}" in README
     # nothing of the second rail was forgotten
     assert cost_usd("breakout/bom.csv", "two_rails") > cost_usd("breakout/bom.csv", "one_rail") + 10
 

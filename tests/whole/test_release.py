@@ -153,6 +153,7 @@ def test_no_part_without_order_number_and_dated_price(monkeypatch, tmp_path):
         "price_basis": ("", "known"),
         "price_source": ("",),
         "quantity": ("1", "", "four", "-4"),
+        "package": ("",),
         "lcsc": ("106231", "C12"),
         "lcsc_source": ("", "somewhere", "none: not looked for", "0 public lists, 2026-11-23", "2 public lists"),
     }
@@ -188,11 +189,14 @@ def test_a_number_of_jlcpcb_stands_for_one_part():
     assert not lacks & set(of_part)
     kinds, named, agreed = release.at_jlcpcb(release.bill())
     words = " ".join(README.split())
-    assert f"for {named} of {kinds} kinds" in words and f"{agreed} of them" in words
+    assert f"for {named} of {kinds} part numbers" in words and f"{agreed} of them" in words
+    known = release.numbers(release.bill())
+    for basis, words_ in (("listed", "names: {} kinds)"), ("decoded", "code: {})"), ("memory", "will do: {})")):
+        assert words_.format(known[basis]) in words, basis
 
 
 def test_the_assembler_can_order_by_manufacturers_number(tmp_path):
-    """One row a number and value, each part that the machine places once; the columns of PCBWay's template."""
+    """One row a number, each part that the machine places once; the columns of PCBWay's template."""
     release.order_lists(None, tmp_path)
     with open(tmp_path / "bom-assembler.csv", newline="") as file:
         made = list(csv.DictReader(file))
@@ -203,6 +207,12 @@ def test_the_assembler_can_order_by_manufacturers_number(tmp_path):
     refs = [ref for row in made for ref in row["Designator"].split(",")]
     smd = [ref for ref, part in layout.PARTS.items() if part.item and release.machine_places(ref)]
     assert sorted(refs) == sorted(smd) and len(smd) > 180
+    numbers = [(row["Manufacturer"], row["Mfg Part #"]) for row in made]
+    assert len(set(numbers)) == len(numbers)
+    # a package that a person reads: a capacitor is not in an R_0603
+    packages = {row["Mfg Part #"]: row["Package/Footprint"] for row in made}
+    assert packages["GRM1885C1H220JA01D"] == packages["RC0603FR-0710KL"] == "0603"
+    assert not [package for package in packages.values() if "_" in package]
     assert all(int(row["Qty"]) == len(row["Designator"].split(",")) for row in made)
     assert all(re.fullmatch(r"C\d{4,8}|", row["LCSC Part #"]) for row in made)
     # an INA226 has the same pins and a sixteenth of the resolution: nobody replaces the sensor unasked
@@ -217,12 +227,17 @@ def test_the_order_has_every_part_once_and_its_sums(tmp_path):
     text, rows = (tmp_path / "order.md").read_text(), release.bill()
     placed = float(re.search(r"`placement.csv` \| ([\d.]+),", text)[1])
     total = float(re.search(r"\*\*all\*\* \| \| \*\*([\d.]+)\*\*", text)[1])
-    by_hand = [line for line in text.splitlines() if line.count("|") == 6 and not line.startswith(("|---", "| bought"))]
+    by_hand = [line for line in text.splitlines() if line.count("|") == 8 and not line.startswith(("|---", "| bought"))]
     with open(tmp_path / "bom-assembler.csv", newline="") as file:
         machine = list(csv.DictReader(file))
     (board,) = [row for row in rows if row["number_basis"] == "drawing"]
     assert board["part_number"] == f"ssdrig board, revision {release.circuit.REVISION}"
-    assert len(by_hand) + len(machine) + 1 == len(rows)
+    assert len(by_hand) + len(machine) + 1 == len({(row["manufacturer"], row["part_number"]) for row in rows})
+    (cable,) = [line for line in by_hand if "SATPOWEXT8" in line]
+    assert "one cable" in cable and cable.split("|")[3].strip() == "1"
+    dates = sorted(row["price_date"] for row in rows)
+    assert f"of {dates[0]} to {dates[-1]}" in text and "smallest order is five" in text
+    assert all(words in text for words in release.circuit.ALSO)
     assert total == pytest.approx(release.total_usd(rows), abs=0.005)
     hand_usd = sum(float(line.split("|")[4]) for line in by_hand)
     assert placed + hand_usd + release.total_usd([board]) == pytest.approx(total, abs=0.01)

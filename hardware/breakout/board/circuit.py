@@ -17,6 +17,12 @@ _board = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_board)
 
 NAME, ETCHED = "breakout", "ssdrig breakout"
+ALSO = (  # lines of the order: what the bill does not have
+    "Not in it: the tools and the load resistor of the first power-up (hardware/README.md).",
+    "For M.2 (build one_m2_rail) instead: R119 Yageo MFR-25FTE52-4K42, R122 Yageo MFR-25FTE52-1K5, a wire in F101;"
+    " for the sensor's board a shunt of 8 mOhm, Vishay WSL25128L000FEA; a 3.3 V converter that limits at 5 to 8 A, with"
+    " a fuse of 3 A (Littelfuse 0287003.PXCN) and its holder in the 12 V lead.",
+)
 PAPER, TITLE, REVISION = "A2", "ssdrig breakout: one rail, two layers, leaded parts", "A"
 COMMENT = "Generated from circuit.py and values.csv; not built yet"
 TURNING, ERC_SEVERITIES = _board.TURNING, _board.ERC_SEVERITIES

@@ -17,6 +17,10 @@ _board = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_board)
 
 NAME, ETCHED = "interposer", "ssdrig M.2"
+ALSO = (  # lines of the order: what the bill does not have
+    "Not in it: the rig. It needs the breakout's board (`--board breakout`, with the values for M.2 and without the"
+    " sensor's board), whose IN and OUT go to HOST and SW by wires of 18 AWG; eight wires from J2.",
+)
 PAPER, TITLE, REVISION = "A3", "ssdrig interposer: M.2 key M, four layers of 0.8 mm", "A"
 COMMENT = "Generated from circuit.py; not built yet"
 TURNING, ERC_SEVERITIES = _board.TURNING, _board.ERC_SEVERITIES
