@@ -210,6 +210,7 @@ def test_a_step_is_not_failed_by_what_was_typed_wrong():
 def test_an_open_circuit_can_be_kept_as_json():
     reading = next(one for one in READINGS if one.key == "through")
     check, _ = bring_up.asked(reading, asked(["ol"]))
+    assert check.why == "open" and "seen" not in check.words() and ": open, expected" in check.words()
     assert check.ok and json.loads(json.dumps(check._asdict(), allow_nan=False))["value"] == 1e9
 
 

@@ -122,6 +122,7 @@ def brought_up(
         except OSError as error:
             questions.show(f"  this step is not stored, in case of an interruption: {error.strerror}")
 
+    questions.show("where each point is, and the tools: hardware/README.md, First power-up")
     before = [] if afresh else _continued(stored_steps.read(build, board), questions)
     done = bring_up.by_hand(build, questions, board, before, keep)
     if bring_up.first_failed(done):

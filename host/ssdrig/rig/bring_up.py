@@ -185,8 +185,10 @@ def judged(reading: Reading, value: float) -> Check:
     if reading.unit == "yes":
         return checks.fact(reading.key, reading.rail, value > 0, "yes" if value else "no", reading.do)
     # an open circuit is not a number of JSON
-    shown, high = min(value, 1e9), None if math.isinf(value) and reading.open else reading.high
-    return checks.figure(reading.key, reading.rail, shown, reading.unit, reading.low, high, reading.do)
+    open_circuit = math.isinf(value)
+    shown, high = min(value, 1e9), None if open_circuit and reading.open else reading.high
+    check = checks.figure(reading.key, reading.rail, shown, reading.unit, reading.low, high, reading.do)
+    return check._replace(why="open" if open_circuit else "")
 
 
 def asked(reading: Reading, questions: Questions) -> tuple[Check, float]:
