@@ -81,17 +81,17 @@ def single_faults() -> list[Figure]:
             print("not in faults.csv:", *key(row), file=sys.stderr)
     for one in sorted(committed - {*map(key, made)}):
         print("only in faults.csv:", *one, file=sys.stderr)
-    key = lambda row: tuple(row[name] for name in ("build", "part", "fault", "fuse", "does", "seen_by"))
-    simulated = {key(row) for row in shared.committed() if row["study"] == "shared"}
+    shared_key = lambda row: tuple(row[name] for name in ("build", "part", "fault", "fuse", "does", "seen_by"))
+    simulated = {shared_key(row) for row in shared.committed() if row["study"] == "shared"}
     of_shared = [shared.row(*one) for one in shared.wanted()]
-    for one in sorted(simulated ^ {*map(key, of_shared)}):
+    for one in sorted(simulated ^ {*map(shared_key, of_shared)}):
         print("not the same in shared_faults.csv:", *one, file=sys.stderr)
     worked_out = [row for row in shared.committed() if row["study"] != "shared"]
     return [
         exactly("rows of faults.csv that the studies do not give", len(committed ^ {*map(key, made)}), "", 0),
         exactly(
             "simulated rows of shared_faults.csv that its study does not give",
-            len(simulated ^ {*map(key, of_shared)}),
+            len(simulated ^ {*map(shared_key, of_shared)}),
             "",
             0,
         ),
