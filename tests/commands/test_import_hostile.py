@@ -118,7 +118,7 @@ def test_an_overflow_of_the_instrument_is_no_number(tmp_path):
     lines = path.read_text().splitlines()
     for at, value in ((100, "9.9e37"), (200, "-9.9e37"), (300, "9.91E+37"), (400, "inf"), (500, "nan")):
         lines[at] = f"{lines[at].split(',')[0]},{value}"
-    path.write_text("\n".join(lines))
+    path.write_text("\n".join(lines) + "\n")
     recording = recordings.read(path, {}, 5.0)
     (rail,) = recording.rails
     assert len(rail.W) == 2995 and set(rail.W.tolist()) == {2.5}

@@ -439,7 +439,7 @@ def test_a_real_drive_is_written_only_where_the_guard_holds_it(tmp_path, monkeyp
     words = ["trace", "play", str(tmp_path / "t"), "--drive", "S1"]
     assert cli.main(words) == UnsafeTarget.exit_code  # nobody has consented
     assert cli.main([*words, "--destroy-data", "other"]) == UnsafeTarget.exit_code
-    monkeypatch.setattr(trace_play.guard, "refusals", lambda *_: [])
+    monkeypatch.setattr(trace_play.guard, "refusals", lambda *_, **__: [])
     assert cli.main([*words, "--dry-run"]) == 0
     assert not any(path.read_bytes())
     assert "ALL DATA WILL BE LOST on Mine" in capsys.readouterr().err
