@@ -24,7 +24,15 @@ NO_LOAD = {  # writes and reads by our own code, not by fio
     "retention-write": "it writes by our own code",
 }
 SMALL = {"burst": ("--set", "cycles=2"), "preconditioning": ("--set", "time=8 s"), "load-line": ("--set", "time=3 s")}
-AT_ONCE = ("sync-write", "small-writes")  # of every test run; the others are slow ones
+AT_ONCE = ("sync-write", "small-writes")  # of every test run
+# of every run of the slow tests: loads by fio, a trace, slices of wear, what is not fio's, and what is refused
+SLOW = ("slc-cache", "four-states", "bench-light-like", "endurance", "retention-verify", *LACKS)
+WHY_NOT = "SSDRIG_TEST_ALL_PLANS=1 runs it; all plans take more than half an hour of a free machine"
+REST = [pytest.mark.slow, pytest.mark.skipif(not os.environ.get("SSDRIG_TEST_ALL_PLANS"), reason=WHY_NOT)]
+
+
+def marked(plan: str):
+    return plan if plan in AT_ONCE else pytest.param(plan, marks=pytest.mark.slow if plan in SLOW else REST)
 
 
 def carried_out(runs: Path, plan: str) -> tuple[Path, dict]:
@@ -45,10 +53,7 @@ def ssdrig(*words: str, code: int = 0) -> str:
 
 
 @pytest.mark.keeps_time
-@pytest.mark.parametrize(
-    "plan",
-    [plan if plan in AT_ONCE else pytest.param(plan, marks=pytest.mark.slow) for plan in sorted(grammar.shipped())],
-)
+@pytest.mark.parametrize("plan", [marked(plan) for plan in sorted(grammar.shipped())])
 def test_figures_of_a_plan_are_those_of_its_own_ios(tmp_path, plan):
     if plan in LACKS:
         words = ("run", plan, "--variant", "quick", *NVME, "--runs", str(tmp_path))
