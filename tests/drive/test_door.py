@@ -52,7 +52,9 @@ def is_intact(path) -> bool:
 def bench_of_sda(tree, monkeypatch):
     """The bench of sda in the tree."""
     hold = guard.hold
-    monkeypatch.setattr(bench.guard, "hold", lambda drive, serial, reads, resumed=None: hold(drive, serial, tree.root, reads))
+    monkeypatch.setattr(
+        bench.guard, "hold", lambda drive, serial, reads, resumed=None: hold(drive, serial, tree.root, reads)
+    )
     drive = find(SERIAL, tree.root)
     with bench.real(drive, None, SERIAL, "discard", None, None) as made:
         yield made

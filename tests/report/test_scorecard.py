@@ -6,6 +6,7 @@ from ssdrig.base.uncertain import Uncertain
 from ssdrig.report import scorecard
 from ssdrig.report.library import Entry
 from ssdrig.report.scorecard import Place
+from ssdrig.views import context
 
 
 def entries(*values):
@@ -32,3 +33,11 @@ def test_what_cannot_be_compared_has_no_place():
     assert [scorecard.against(mine, other, "more", 2) for other in others] == ["", "", "alike"]
     assert scorecard.place(mine, others, "more") == Place(1, 2, 2)
     assert scorecard.place(mine._replace(apart="host"), others, "more") is None
+
+
+@pytest.mark.parametrize(
+    ("word", "values", "unit"), [("iops", [9e3], ""), ("lat_mean", [2e3], "ms"), ("W", [1.0], "W")]
+)
+def test_a_unit_stands_once_in_a_heading(word, values, unit):
+    heading = context.unit(word, values).heading
+    assert heading.count('class="unit"') == bool(unit) and heading.endswith(f">{unit}</span>" if unit else "IOPS")

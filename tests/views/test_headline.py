@@ -120,6 +120,14 @@ def test_a_value_is_printed_in_the_unit_that_reads_best(value, unit, words):
     assert filled.in_words(value, unit) == words
 
 
+@pytest.mark.parametrize(
+    ("value", "error", "claimed"), [(5.0, 4.9, True), (5.0, 5.0, False), (-5.0, 6.0, False), (0.0, 0.0, True)]
+)
+def test_figure_within_its_error_is_not_claimed(value, error, claimed):
+    figure = filled._filled("rate", filled.Fact(Uncertain(value, error), "W"), None)
+    assert bool(figure.text) == claimed and bool(figure.why) != claimed
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return _with(

@@ -117,7 +117,18 @@ class Unit(NamedTuple):
     def title(self) -> str:
         """The title of an axis: "Mean power, W"."""
         words = label(self.word)
-        return f"{words}, {self.name}" if self.name and self.name not in words else words
+        return f"{words}, {self.name}" if self.shows_unit else words
+
+    @property
+    def heading(self) -> str:
+        """The heading of a card or a column, in HTML."""
+        unit = f' <span class="unit">{escape(self.name)}</span>' if self.shows_unit else ""
+        return escape(label(self.word)) + unit
+
+    @property
+    def shows_unit(self) -> bool:
+        """Whether the unit needs naming: "Mean IOPS" has its own."""
+        return bool(self.name) and self.name not in label(self.word)
 
 
 def unit(word: str, values: Sequence[float | None]) -> Unit:

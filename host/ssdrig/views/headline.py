@@ -138,6 +138,8 @@ def _filled(name: str, fact: Fact, doubt: str | None) -> Filled:
         return Filled(name, fact.words, "", fact)
     if fact.of.value is None:
         return Filled(name, "", fact.of.why or "not known", fact)
+    if fact.of.error and fact.of.error >= abs(fact.of.value):
+        return Filled(name, "", f"its error is as large: {in_words(fact.of, fact.unit)}", fact)
     return Filled(name, in_words(fact.of, fact.unit), "", fact)
 
 

@@ -62,7 +62,7 @@ def matrix(context: Context, heat: bool = False) -> str:
                     for r, line in zip(rows, grid, strict=True)
                 ]
                 title = context.title(f"{label(word)} by {axis(rows_key)} and {axis(columns_key)}", word, path)
-                title += f", {shown.name}" if shown.name and shown.name not in label(word) else ""
+                title += f", {shown.name}" if shown.shows_unit else ""
                 corner = f"{axis(rows_key)} ↓ {axis(columns_key)} →"
                 body = (
                     f'<div class="scroll"><table class="matrix"><thead><tr><th scope="col">{escape(corner)}</th>{head}'
@@ -201,7 +201,7 @@ def bars(context: Context) -> str:
                     values.append((words + name, value, why, svg.look(i)["colour"], doubt, own))
         shown = unit(word, [value for _, value, *_ in values])
         top = context.show.get("top") or max((v for _, v, *_ in values if v is not None), default=0) or 1
-        out.append(f'<div class="card"><h3>{label(word)} <span class="unit">{shown.name}</span></h3>')
+        out.append(f'<div class="card"><h3>{shown.heading}</h3>')
         for words, value, why, colour, doubt, own in values:
             width = 0 if value is None else min(100.0, 100 * value / top)
             error = error_of(plus_minus(own.scaled(shown.scale)))

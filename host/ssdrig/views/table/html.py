@@ -17,7 +17,6 @@ from ssdrig.views.context import (
     Unit,
     doubt_at,
     figure,
-    label,
     last_rounds,
     panel,
     place,
@@ -52,9 +51,7 @@ def _table(context: Context, run: Table, name: str) -> str:
             ]
             lines.append((named, cells))
     units = [unit(word, [cells[i][0] for _, cells in lines]) for i, word in enumerate(words)]
-    head = "".join(
-        f'<th scope="col">{escape(label(one.word))} <span class="unit">{escape(one.name)}</span></th>' for one in units
-    )
+    head = "".join(f'<th scope="col">{one.heading}</th>' for one in units)
     body = "".join(
         f'<tr><th scope="row">{escape(named)}</th>'
         + "".join(
