@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
     from ssdrig.plan.expand import Act
 
 SPREAD = 0.1  # of the result of an earlier run of the same act on the same model
+HOST_SHARE = 0.25  # of the bytes of a load that ends by its time, between two runs on a SIMULATED drive
 HOST_TIMES = 3  # factor between two runs on a SIMULATED drive, whose speed depends on its host's free time
 DRAWN = 4  # standard deviations of the share of writes in a mix of reads and writes
 READING = "SMART"  # what a SMART reading took, among the acts' labels, which have no capitals
@@ -141,7 +142,8 @@ def _as_before(act: "Act", drive: Mapping, cost: Cost, seconds: float, size: flo
     if cost.time_s[0] == cost.time_s[1]:  # a fixed time is a lower bound; the step around it took longer
         time_s = (cost.time_s[0], max(cost.time_s[1], time_s[1]))
     size *= 1 - act.keys.get("read", 0) / 100
-    written = (min((1 - SPREAD) * size, cost.most_bytes), min((1 + SPREAD) * size, cost.most_bytes))
+    spread = HOST_SHARE if drive["interface"] == speeds.VIRTUAL else SPREAD
+    written = (min((1 - spread) * size, cost.most_bytes), min((1 + spread) * size, cost.most_bytes))
     return replace(cost, time_s=time_s, written_bytes=written)
 
 
