@@ -50,7 +50,7 @@ def mean_write_s(keys) -> float:
 
 
 def bytes_spread(keys) -> float:
-    """Share (k = 2) by which two campaigns differ in what their sessions write: seed and drive decide when a cut comes."""
+    """Share (k = 2) by which two campaigns differ in what their sessions write: a cut comes by seed and by drive."""
     return 2 * math.sqrt(2 / sessions(keys)) * BYTES_CV
 
 
