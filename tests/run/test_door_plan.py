@@ -63,7 +63,7 @@ def ours(tree, name: str) -> None:
 @pytest.mark.keeps_time
 def test_plan_with_io_after_cuts_follows_the_moved_drive_and_leaves_each_stranger(tree, tmp_path, monkeypatch):
     hold, names = guard.hold, ["sda"]
-    monkeypatch.setattr(bench.guard, "hold", lambda drive, serial, reads: hold(drive, serial, tree.root, reads))
+    monkeypatch.setattr(bench.guard, "hold", lambda drive, serial, reads, **_: hold(drive, serial, tree.root, reads))
     monkeypatch.setattr(bench, "polled", lambda drive, like: document())
 
     def document() -> dict:
