@@ -120,7 +120,7 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
         held = bench.real(drive, limits, None, "auto", raw, args.rig, assumed, reads=True)
         bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
-        for left in guard.left_changed(drive, bench_.fio_target):
+        for left in guard.left_changed(drive, drive.node):
             show.warn(f"warning: {left}")
         return run.carry_out(args, prepared, bench_, show, stop, budget)
 
