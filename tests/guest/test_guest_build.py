@@ -3,11 +3,12 @@
 import lzma
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from guest import initramfs
+from guest import initramfs, qemu
 from guest.kernel import NoKernel, load_order, module_bytes, real_package
 
 # `apt-cache show --no-all-versions linux-image-amd64` of Debian 12 and 13, shortened
@@ -79,3 +80,21 @@ def test_initramfs_is_what_cpio_reads(tmp_path):
         subprocess.run([*cpio, "-id", one], input=archive, capture_output=True, check=True, cwd=tmp_path)
     assert (tmp_path / "d/odd").read_bytes() == b"12345"
     assert (tmp_path / "link").readlink() == Path("d/odd")
+
+
+def test_the_clock_of_the_guest_is_this_machines(machine):
+    looks, clock = [], "import time; print(time.monotonic_ns())"
+    machine.python(clock)  # imports what the agent has not yet
+    for pause_s in (5, 0):
+        before_ns = time.monotonic_ns()
+        guest_ns = int(machine.python(clock).stdout)
+        looks.append((before_ns, guest_ns, time.monotonic_ns()))
+        time.sleep(pause_s)
+    (first_before_ns, first_ns, first_after_ns), (last_before_ns, last_ns, last_after_ns) = looks
+    assert 0.99 * (last_before_ns - first_after_ns) < last_ns - first_ns < 1.01 * (last_after_ns - first_before_ns)
+
+
+def test_frequency_of_the_time_stamp_counter_is_seen_alike_in_short_and_long_counts():
+    if qemu.tsc_kHz() is None:
+        pytest.skip("this machine lets no program write code that it runs")
+    assert qemu.tsc_kHz(0.02) == pytest.approx(qemu.tsc_kHz(0.5), rel=0.001)

@@ -16,6 +16,7 @@ from ssdrig.meter import wire
 from ssdrig.meter.pico.session import Memory, Reading, Session, session
 from ssdrig.meter.pico.stream import Rig
 from ssdrig.rig import calibrate, checks, info
+from ssdrig.rig.answers import Questions
 from ssdrig.virtual import bench
 
 pytestmark = pytest.mark.keeps_time
@@ -116,7 +117,7 @@ def test_a_rail_at_the_sensors_limit(tmp_path, capsys):
     assert "mW uncertainty unknown" in text
 
 
-def test_a_person_sees_that_it_goes_on(tmp_path, capsys, monkeypatch):
+def test_progress_of_readings_and_steps(tmp_path, capsys, monkeypatch):
     """A countdown while readings are taken, and which of how many steps; nothing of that in a log."""
     load = Bench(tmp_path)
     shown, lines, answers = [], [], iter(["M 1", "0.01", "0.001", "0.0001", "", "0.0", "", "", "s"])
@@ -129,7 +130,7 @@ def test_a_person_sees_that_it_goes_on(tmp_path, capsys, monkeypatch):
         load.draw(1.0)
         with session(port, show=shown.append) as rig_session:
             rig_session.readings([0], 1.2)
-            calibrate.guided(rig_session, 0, "V", lambda words: next(answers), lines.append)
+            calibrate.guided(rig_session, 0, "V", Questions(lambda words: next(answers), lines.append))
     assert shown[0].endswith("0:01 to go") and len(shown) >= 3 and shown[-1] == ""
     steps = [line.split("]")[0] + "]" for line in lines if line.startswith("[")]
     assert steps == ["[1 of 3]", "[2 of 3]", "[3 of 3]"]
