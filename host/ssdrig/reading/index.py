@@ -77,7 +77,7 @@ class Index:
             raise UsageError(
                 f"a folder of runs {root}", error.strerror or str(error), "name the folder that holds them"
             ) from error
-        self.file = (cache or cache_folder()) / f"archive-{_hash(str(self.root))}.sqlite"
+        self.file = (cache or cache_folder()) / f"archive-{id_of(str(self.root))}.sqlite"
         self._db = self._opened()
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ class Index:
         marks = ", ".join("?" * len(COLUMNS))
         with self._db:
             self._db.executemany(f"INSERT OR REPLACE INTO run ({', '.join(COLUMNS)}) VALUES ({marks})", rows)
-            self._db.executemany("DELETE FROM run WHERE id = ?", [(_hash(path),) for path in gone])
+            self._db.executemany("DELETE FROM run WHERE id = ?", [(id_of(path),) for path in gone])
 
     def _made(self, path: str, now_ns: int) -> tuple:
         folder = self.root / path
@@ -189,7 +189,7 @@ class Index:
             key = None
         row = {name: _text(value) if isinstance(value, str) else value for name, value in row.items()}
         stored = path if path == _text(path) else os.fsencode(path)  # a name that is not text stays bytes
-        row |= {"id": _hash(path), "path": stored, "key": key, "parts": count}
+        row |= {"id": id_of(path), "path": stored, "key": key, "parts": count}
         row["figures"] = json.dumps(row["figures"])
         return tuple(row[name] for name in COLUMNS)
 
@@ -275,7 +275,8 @@ def _text(value: str) -> str:
     return value.encode(errors="replace").decode()
 
 
-def _hash(text: str) -> str:
+def id_of(text: str) -> str:
+    """The id of a run or a review by its path in the archive."""
     return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=8).hexdigest()
 
 

@@ -39,8 +39,8 @@ from ssdrig.base.terminal import printable
 from ssdrig.reading.index import Index, Run, condition
 from ssdrig.runs import parts
 from ssdrig.runs.integrity import CONTROL
-from ssdrig.serve import drives, rigs, shell
-from ssdrig.serve.pages import Pages, policy
+from ssdrig.serve import drives, reviews, rigs, shell
+from ssdrig.serve.pages import Pages, policy, stamp
 from ssdrig.serve.tail import Tail, place
 
 MOST_BODY = 1 << 16
@@ -344,6 +344,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
     page = shell.page()
     streams = [0]
     shown: dict[tuple, list[dict]] = {}  # id and stamp of a run -> Tail.course()
+    review_rows: reviews.Rows = {}
 
     async def ask(question: Callable[[Index], Any], wait_s: float | None = FRESH_S) -> Any:
         return await in_thread(archive.ask, question, wait_s)
@@ -378,12 +379,25 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
 
         def chosen(index: Index) -> list[tuple[Path, Any]]:
             some = [index.get(run_id) for run_id in first]
-            return [(index.folder(run), (run.id, _stamp(index.folder(run)))) for run in some if run]
+            return [(index.folder(run), (run.id, stamp(index.folder(run)))) for run in some if run]
 
         pairs = await ask(chosen)
         if len(pairs) != len(dict.fromkeys(ids)):
             return PlainTextResponse("no such run\n", 404)
         name = await pages.make([folder for folder, _ in pairs], tuple(key for _, key in pairs))
+        return JSONResponse({"page": f"/page/{name}"})
+
+    async def all_reviews(request: Request) -> Response:
+        return JSONResponse(await in_thread(reviews.listed, archive.root, review_rows))
+
+    async def a_review(request: Request) -> Response:
+        review_id = (await _body(request)).get("review")
+        folders = await in_thread(reviews.folders, archive.root)
+        folder = folders.get(review_id) if isinstance(review_id, str) else None
+        if not folder:
+            return PlainTextResponse("no such review\n", 404)
+        stamps = await in_thread(lambda: tuple((run.name, stamp(run)) for run in parts.all_runs(archive.root)))
+        name = await pages.make([folder], (folder.name, stamps))  # each run of the archive may be in its plots
         return JSONResponse({"page": f"/page/{name}"})
 
     async def report(request: Request) -> Response:
@@ -416,7 +430,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
 
     def courses(run_id: str, folder: Path) -> list[dict]:
         """Tail.course() of a run; of a damaged one nothing is drawn."""
-        key = run_id, _stamp(folder)
+        key = run_id, stamp(folder)
         try:
             if key not in shown:
                 shown[key] = Tail(parts.of(folder)[-1]).course()
@@ -479,6 +493,8 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
             Route("/api/hello", hello),
             Route("/api/runs", runs),
             Route("/api/compare", compare, methods=["POST"]),
+            Route("/api/reviews", all_reviews),
+            Route("/api/reviews/page", a_review, methods=["POST"]),
             Route("/api/course/{id}", course),
             Route("/api/earlier/{id}", earlier),
             Route("/api/drives", all_drives),
@@ -541,18 +557,6 @@ def _row(run: Run) -> dict:
     row = run._asdict()
     row["path"] = printable(run.path)
     return {**row, "started_utc_ms": run.started_utc_ns // 10**6 if run.started_utc_ns else None}
-
-
-def _stamp(folder: Path) -> tuple:
-    """Changes when the run does: length and time of what each of its parts appends to, None where a file is absent."""
-    stamps: list[tuple[int, int] | None] = []
-    for path in (part / name for part in parts.of(folder) for name in ("events.jsonl", "rig.bin")):
-        try:
-            status = os.stat(path)
-            stamps.append((status.st_size, status.st_mtime_ns))
-        except OSError:
-            stamps.append(None)
-    return tuple(stamps)
 
 
 def _number(request: Request, key: str, most: int) -> int:

@@ -83,6 +83,15 @@ const Client = (() => {
     return () => ending.abort();
   }
 
+  // Ask for a page, and show it in another tab.
+  async function open(path, body) {
+    const tab = window.open("", "_blank"); // at the click itself, or it is taken for a pop-up
+    tab?.document.write("The page is being made…");
+    const page = (await ask(path, body))?.page;
+    if (page && tab) { tab.opener = null; tab.location.replace(page); }
+    else tab?.close();
+  }
+
   const num = (v, places) => {
     if (v == null || !Number.isFinite(v)) return "–";
     const digits = places ?? (Math.abs(v) >= 100 ? 0 : Math.abs(v) >= 10 ? 1 : 3);
@@ -114,5 +123,16 @@ const Client = (() => {
     made.append(...inner);
     return made;
   }
-  return { SERVER, ask, follow, trouble, num, withError, size, clock, utc, el, $, token: () => sessionStorage.getItem(KEY), headers, LOST };
+  // A share of 100 % as a bar, after its words.
+  function meter(words, percent, bad) {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("aria-hidden", "true");
+    for (const [width, fill] of [[100, "var(--grid)"], [Math.min(100, Math.max(0, percent)), bad ? "var(--warn)" : "var(--green)"]]) {
+      const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+      for (const [key, value] of [["width", `${width}%`], ["height", "10"], ["fill", fill]]) bar.setAttribute(key, value);
+      svg.append(bar);
+    }
+    return el("div", null, { class: "meter" }, el("span", words), svg, el("span", `${num(percent, percent < 10 ? 1 : 0)} %`));
+  }
+  return { SERVER, meter, ask, open, follow, trouble, num, withError, size, clock, utc, el, $, token: () => sessionStorage.getItem(KEY), headers, LOST };
 })();

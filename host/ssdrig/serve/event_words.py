@@ -30,6 +30,7 @@ def facts(header: dict) -> dict:
         "dilation": drive.get("time_dilation") or 1,
         "rated_write_bytes": drive.get("rated_write_bytes"),
         "rig": bool(header.get("rig")),
+        "review": bool(header.get("review")),
         "cut_off_s": header["cut_off_s"] if _positive(header.get("cut_off_s")) else None,
         "started_utc_ms": (header["started"].get("utc_ns") or 0) // 10**6 or None,
     }

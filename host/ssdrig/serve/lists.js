@@ -1,7 +1,7 @@
 "use strict";
 // Which page is shown; the lists of runs and drives; what can be asked of a run.
 const Lists = (() => {
-  const { $, el, num, withError, size, utc, ask } = Client, PAGES = ["bench", "runs", "drives", "rigs"], PER_PAGE = 100, LATEST = 5;
+  const { $, el, num, withError, size, utc, ask, meter } = Client, PAGES = ["bench", "runs", "reviews", "drives", "rigs"], PER_PAGE = 100, LATEST = 5;
   const chosen = new Map(); // id -> words
   let hello = null, offset = 0, count = 0;
 
@@ -15,6 +15,7 @@ const Lists = (() => {
     if (page === "runs") runs();
     if (page === "drives") drives();
     if (page === "rigs") Rigs.show();
+    if (page === "reviews") Reviews.show();
     if (page === "bench") { Live.again(); latest(); }
   }
 
@@ -33,6 +34,7 @@ const Lists = (() => {
     if (!ids.length && !now) Live.follow(null, Boolean(reply.reading));
     if (was && !reply.reading) show();
     else if (reply.reading && !$("runs").hidden) runs();
+    else if (!$("reviews").hidden) Reviews.show();
     else if ((reply.reading && !$("bench").hidden) || $("latest").hidden !== Boolean(ids.length || now)) latest();
     select.value = Live.followed() ?? "";
     $("acts").hidden = !reply.control || !ids.includes(Live.followed());
@@ -109,13 +111,7 @@ const Lists = (() => {
   // the time of a run, which opens its page
   function link(run) {
     const button = el("button", run.started_utc_ms == null ? run.id : utc(run.started_utc_ms), { type: "button", class: "link", title: "open its page" });
-    button.addEventListener("click", async () => {
-      const opened = window.open("", "_blank"); // at the click itself, or it is taken for a pop-up
-      opened?.document.write("The page is being made…");
-      const page = (await ask("/api/compare", { runs: [run.id] }))?.page;
-      if (page && opened) { opened.opener = null; opened.location.replace(page); }
-      else opened?.close();
-    });
+    button.addEventListener("click", () => Client.open("/api/compare", { runs: [run.id] }));
     return button;
   }
 
@@ -226,16 +222,6 @@ const Lists = (() => {
     if (w.unknown.length) box.append(el("details", null, {}, el("summary", `Not known: ${w.unknown.length}`), el("ul", null, {}, ...w.unknown.map((text) => el("li", text)))));
     if (reply.trend.length > 1) trend(box, reply.trend);
     else box.append(el("p", "A trend needs two readings: ssdrig watch records them.", { class: "soft" }));
-  }
-  function meter(words, percent, bad) {
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    svg.setAttribute("aria-hidden", "true");
-    for (const [width, fill] of [[100, "var(--grid)"], [Math.min(100, Math.max(0, percent)), bad ? "var(--warn)" : "var(--green)"]]) {
-      const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-      for (const [key, value] of [["width", `${width}%`], ["height", "10"], ["fill", fill]]) bar.setAttribute(key, value);
-      svg.append(bar);
-    }
-    return el("div", null, { class: "meter" }, el("span", words), svg, el("span", `${num(percent, percent < 10 ? 1 : 0)} %`));
   }
   function trend(box, rows) {
     const place = el("div", null, { class: "panel", role: "img", "aria-label": `Host bytes written at ${rows.length} readings, from ${size(rows[0][1])} to ${size(rows.at(-1)[1])}` });

@@ -184,14 +184,15 @@ const Live = (() => {
     const note = (n, words) => (n > 0 ? [el("li", `${n} ${words}`, { class: "open" })] : []);
     $("steps").replaceChildren(...note(from, "before"), ...some.map(item), ...note(all.length - from - some.length, "more"));
   }
-  // When the whole run ends, as the run itself forecasts at the begin of each step.
+  // When the run, and with it the review that it is part of, ends: as the run itself forecasts at the begin of each step.
   function ends() {
     $("ends").textContent = "";
     if (!run.ends || run.ended || !run.facts.started_utc_ms) return;
     const now = run.facts.started_utc_ms + 1000 * run.now * run.facts.dilation, [least, most] = run.ends, far = most - now > 86_400_000;
     const at = (ms) => new Date(ms).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(far && { weekday: "short" }) });
     const range = (...ends) => [...new Set(ends)].join("…");
-    $("ends").textContent = now > most + 60_000 ? `Whole run: later than its forecast, ${at(most)}` : `Whole run ends ${range(at(least), at(most))}, in ${range(...run.ends.map((ms) => clock((ms - now) / 1000)))}`;
+    const whole = run.facts.review ? "Whole review" : "Whole run";
+    $("ends").textContent = now > most + 60_000 ? `${whole}: later than its forecast, ${at(most)}` : `${whole} ends ${range(at(least), at(most))}, in ${range(...run.ends.map((ms) => clock((ms - now) / 1000)))}`;
   }
   function events() {
     const list = $("events"), stays = list.scrollTop;

@@ -15,6 +15,7 @@ from ssdrig.base import temporary
 from ssdrig.base.child_cpu import Work
 from ssdrig.base.errors import UsageError
 from ssdrig.base.terminal import printable
+from ssdrig.runs import parts
 
 MOST_RUNS = 24
 MOST_PAGES = 32
@@ -114,6 +115,18 @@ def leads_out(folder: Path) -> str | None:
             if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
                 return str(path.relative_to(folder))
     return None
+
+
+def stamp(folder: Path) -> tuple:
+    """Changes when the run does: length and time of what each of its parts appends to, None where a file is absent."""
+    stamps: list[tuple[int, int] | None] = []
+    for path in (part / name for part in parts.of(folder) for name in ("events.jsonl", "rig.bin")):
+        try:
+            status = os.stat(path)
+            stamps.append((status.st_size, status.st_mtime_ns))
+        except OSError:
+            stamps.append(None)
+    return tuple(stamps)
 
 
 def _least() -> None:

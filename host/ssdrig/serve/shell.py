@@ -13,7 +13,7 @@ REPORT = Path(report.__file__).parent  # whose panels and colours these are
 SCRIPTS = (
     REPORT / "vendor/uPlot.iife.min.js",
     REPORT / "panels.js",
-    *(HERE / f"{n}.js" for n in ("client", "live", "cut", "rigs", "lists")),
+    *(HERE / f"{n}.js" for n in ("client", "live", "cut", "rigs", "reviews", "lists")),
 )
 STYLES = (REPORT / "vendor/uPlot.min.css", REPORT / "report.css", HERE / "shell.css")
 
