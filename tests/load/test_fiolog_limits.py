@@ -12,6 +12,8 @@ from fio_folders import START_MS, steady, write_step
 from ssdrig.base.errors import LoadError
 from ssdrig.load import fio, fioclock, fiolog, fioseconds, fiostatus, fiotext
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
+from ssdrig.publish.influx.points import Running
+from ssdrig.reading.live_load import Load
 
 
 @pytest.mark.parametrize(
@@ -124,11 +126,12 @@ def test_a_log_that_ends_too_early(edge_ms, complete):
     total = fiotext.totals(tail[-1]) | {"ios": 12}
     tail = tail[:2]
     if complete:
-        fiolog._cut_short(edge_ms, total, tail, None)
+        fiolog._cut_short(edge_ms, 9, total, tail, None)
     else:
         with pytest.raises(fioseconds.Senseless):
-            fiolog._cut_short(edge_ms, total, tail, None)
-    fiolog._cut_short(0, total | {"ios": 5}, tail, None)
+            fiolog._cut_short(edge_ms, 9, total, tail, None)
+    fiolog._cut_short(0, 0, total | {"ios": 5}, tail, None)
+    fiolog._cut_short(0, 10, total, tail, None)
 
 
 def test_documents_in_which_a_count_falls_are_left_out():
@@ -245,6 +248,29 @@ def test_step_of_the_wall_clock_moves_no_second(tmp_path, step_s):
     assert (after.iops.tolist(), after.notes, after.clock_notes) == (before.iops.tolist(), (), ())
 
 
+def arrived(folder, late_ms: int, *before: dict):
+    """A step's folder whose documents came so late, each with our time; `before`: those that came first."""
+    lines = [*before, *fiotext.documents((folder / "out.json").read_text())[0]]
+    for line in lines[len(before) :]:
+        line["t_ns"] = 10**6 * (START_MS + fiotext.totals(line)["runtime_ms"] + late_ms)
+    (folder / "out.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_a_log_is_whole_after_a_document_of_a_thread_that_has_not_begun(tmp_path):
+    """Its run time is after the log's last row, and it counts no I/O."""
+    folder = arrived(write_step(tmp_path / "s", steady(3.05, 20), 3052), 0, not_begun(START_MS - 10))
+    seconds = fiolog.load(folder)
+    assert (seconds.source, seconds.notes, int(seconds.iops.sum())) == ("logs", (), 61)
+
+
+def test_a_log_is_whole_whose_documents_all_came_late(tmp_path):
+    """Dated by them, the job seems to begin 300 ms late, and its windows to end so much earlier."""
+    io = steady(1.994, 1000, first_ms=910)
+    seconds = fiolog.load(arrived(write_step(tmp_path / "s", io, 2905), 300))
+    assert (seconds.source, seconds.notes, int(seconds.iops.sum())) == ("logs", (), len(io))
+
+
 def test_seconds_are_reported_after_a_document_of_a_thread_that_has_not_begun():
     seconds: list[dict] = []
     watch = fio._Watch(SimpleNamespace(time_s=None, name="x"), 30, 30, seconds.append)
@@ -256,6 +282,34 @@ def test_seconds_are_reported_after_a_document_of_a_thread_that_has_not_begun():
     ]
     watch.take()
     assert [(second["span_s"], second["ios"]) for second in seconds] == [(1.0, 9), (1.0, 10)]
+
+
+def test_seconds_are_reported_after_a_job_whose_clock_was_set_anew_as_its_thread_began():
+    seconds: list[dict] = []
+    watch = fio._Watch(SimpleNamespace(time_s=None, name="x"), 30, 30, seconds.append)
+    now_ms = time.monotonic_ns() // 10**6
+    documents = ((0, 4_000, 4_010), (9, 1_000, 6_100), (19, 2_000, 7_100))
+    watch.pending = [(side(ios, ran_ms), (now_ms + at_ms) * 10**6) for ios, ran_ms, at_ms in documents]
+    watch.take()
+    assert [(second["span_s"], second["ios"]) for second in seconds] == [(4.0, 0), (1.0, 9), (1.0, 10)]
+
+
+@pytest.mark.parametrize("of_page", [True, False])
+def test_live_seconds_follow_documents_of_a_thread_that_has_not_begun(tmp_path, of_page):
+    """The first has the machine's run time, the second that since fio's start: the job's clock was set once more."""
+    (tmp_path / "start.json").write_text(json.dumps({"t_ns": START_MS * 10**6, "utc_ns": 17 * 10**17}))
+    began = [
+        {"t_ns": 10**6 * (START_MS + at_ms)} | side(ios, ran_ms)
+        for ios, ran_ms, at_ms in ((0, 2_900, 3_010), (40, 1_000, 5_000), (90, 2_000, 6_000))
+    ]
+    lines = [not_begun(START_MS + 1_004), *began]
+    (tmp_path / "out.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if of_page:
+        load = Load(tmp_path / "out.json")
+        rates = [row["iops"] for row in (*load.rows(), *load.rest())]
+    else:
+        rates = [second.iops for second in Running(tmp_path).seconds()]
+    assert rates == [0, 40, 50]
 
 
 @pytest.mark.parametrize("about_clock", [True, False])

@@ -173,13 +173,15 @@ def test_a_direction_without_io_has_no_seconds():
 def test_a_log_that_lost_its_end(ran_ms, good):
     """Of 30 I/Os the documents after the log's next window, with a quarter of a second's delay, must have all."""
     tail = [last(25, ran_ms)]
-    more = dict(start_ms=5, tail=tail)
-    call = lambda *hists: fiolog.from_logs(list(hists), [], [], last(30, 3400), **more)
+    more = dict(start_ms=5, earliest_ms=5, tail=tail)
+    call = lambda *hists, **other: fiolog.from_logs(list(hists), [], [], last(30, 3400), **more | other)
     if good:
-        assert call(log([1010, 2010], [10, 20])).iops.sum() == 30
+        assert call(log([1010, 2010], [10, 15])).iops.sum() == 30
     else:
         with pytest.raises(fioseconds.Senseless, match="ends before"):
-            call(log([1010, 2010], [10, 20]))
+            call(log([1010, 2010], [10, 15]))
+        assert call(log([1010, 2010], [10, 16])).iops.sum() == 30  # the document is from before the last row
+        assert call(log([1010, 2010], [10, 15]), earliest_ms=4).iops.sum() == 30  # the job may have begun then
         assert call(log([1010, 2010], [5, 10]), log([1010, 2010], [5, 10])).iops.sum() == 30  # of several jobs unknown
 
 

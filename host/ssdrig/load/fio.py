@@ -25,7 +25,7 @@ from ssdrig.base.errors import DriveError, JournalError, LoadError, ToolMissing,
 from ssdrig.base.words import size
 from ssdrig.drive import openers
 from ssdrig.load import fiolog, fioseconds, fiotext
-from ssdrig.load.fioclock import is_of_the_job
+from ssdrig.load.fioclock import followed, is_of_the_job
 from ssdrig.load.fiojob import BINS_S, SCHEME_FILE, Job, detail, job_file, scheme, stall_s
 
 OLDEST_FIO = (3, 30)  # log_alternate_epoch_clock_id
@@ -202,6 +202,7 @@ class _Watch:
         # its run time is not the job's: no difference to it is the time of anything
         if not now["ios"] and not is_of_the_job(document, t_ns / 1e6 - 1e3 * self.begun):
             return
+        self.reported = followed(now, self.reported)
         ios, moved = now["ios"] - self.reported["ios"], now["bytes"] - self.reported["bytes"]
         span_s = (now["runtime_ms"] - self.reported["runtime_ms"]) / 1000
         if now["ios"] > self.last["ios"]:

@@ -51,14 +51,7 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
 
     Documents of older folders have no `t_ns`, only UTC. start.json brings that over, unless the clock was set
     in between: fio starts its clock within START_S of its own start, and values outside are ignored."""
-    begin_ms: float | None
-    try:
-        start = integrity.document_of(folder / "start.json")
-        begin_ms, offset_ms = int(start["t_ns"]) / 1e6, (int(start["t_ns"]) - int(start["utc_ns"])) / 1e6
-        if not (0 <= begin_ms <= LATEST_MS and abs(offset_ms) <= LATEST_MS):
-            raise ValueError("start.json")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        begin_ms, offset_ms = None, 0.0
+    begin_ms, offset_ms = _started(folder)
     parts = [*head, *tail]
     stamped = [d for d in parts if d.get("t_ns")]
     if stamped:
@@ -88,6 +81,27 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
     return JobClock(round(min(believed)), round(first["timestamp_ms"] + offset_ms) if totals(first)["ios"] else None)
 
 
+def has_job_time(document: dict, folder: Path) -> bool:
+    """Whether the run time in a document of this folder, with its `t_ns`, is that of the job, as far as is known. Of
+    one that counts I/O it is."""
+    if totals(document)["ios"]:
+        return True
+    begin_ms = _started(folder)[0]
+    return begin_ms is None or is_of_the_job(document, document["t_ns"] / 1e6 - begin_ms)
+
+
+def _started(folder: Path) -> tuple[float | None, float]:
+    """CLOCK_MONOTONIC at which fio was started, by start.json (None: not known), and how far it was ahead of UTC, ms."""
+    try:
+        start = integrity.document_of(folder / "start.json")
+        begin_ms, offset_ms = int(start["t_ns"]) / 1e6, (int(start["t_ns"]) - int(start["utc_ns"])) / 1e6
+        if not (0 <= begin_ms <= LATEST_MS and abs(offset_ms) <= LATEST_MS):
+            raise ValueError("start.json")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return None, 0.0
+    return begin_ms, offset_ms
+
+
 def error_ms(latest_ms: Iterable[float]) -> float:
     """How late the earliest of these times may be, each of them delayed by some latency:
     some of what the next one is later, and two clocks of whole ms."""
@@ -102,6 +116,12 @@ def is_of_the_job(document: dict, since_ms: float) -> bool:
 
     A thread that has not begun has a run time all the same: fio counts it from the start of the machine."""
     return EARLIEST_MS <= since_ms - totals(document)["runtime_ms"] <= LONGEST_HANG_S * 1000
+
+
+def followed(now: dict, before: dict) -> dict:
+    """The totals() that a document's differences count from: those of the document before it, or none, where fio has
+    set the job's clock once more in between, which it does as the job's thread begins."""
+    return totals(None) if not before["ios"] and now["runtime_ms"] < before["runtime_ms"] else before
 
 
 def _since_begun(parts: list[dict]) -> list[dict]:

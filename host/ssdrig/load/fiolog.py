@@ -96,11 +96,14 @@ def _block_bytes(logs: list[bytes]) -> int:
     return int(match[1]) if match else 0
 
 
-def _cut_short(edge_ms: float, total: dict, tail: Sequence[dict], direction: str | None) -> None:
+def _cut_short(edge_ms: float, counted: int, total: dict, tail: Sequence[dict], direction: str | None) -> None:
     """Raise Senseless if the log has fewer rows than fio wrote: I/O that completed after the last row's stamp and
-    after the following window (edge_ms since job start) would have made one more."""
+    after the following window (edge_ms since job start) would have made one more.
+
+    counted: I/Os in the rows. A document that counts fewer is from before the last row, whatever its run time: that of
+    a thread which has not begun is the machine's (see fioclock.is_of_the_job)."""
     counts = [totals(d, direction) for d in tail]
-    after = [now["ios"] for now in counts if now["runtime_ms"] > edge_ms + LATER_MS]
+    after = [now["ios"] for now in counts if now["runtime_ms"] > edge_ms + LATER_MS and now["ios"] >= counted]
     if after and min(after) < total["ios"]:
         raise Senseless("fio's histogram log ends before its documents stop counting")
 
@@ -156,10 +159,11 @@ def from_logs(
         if not since_ms <= zero_ms <= start_ms + WINDOW_MS * LONGEST_HANG_S:
             raise Senseless("fio's histogram log and its documents cover different times")
         start_ms = min(start_ms, zero_ms)  # all documents came late
-    if last and start_ms is not None and len(streams) == 1:
-        _, stamps, _, origin = streams[0]
-        edge_ms = max(int(stamps[-1]), origin + WINDOW_MS * (len(stamps) + 1)) - start_ms
-        _cut_short(edge_ms, total, tail, direction)
+        if last and len(streams) == 1:
+            _, stamps, own, origin = streams[0]
+            # a busy host takes all documents late: the job may have begun any time since fio was started
+            edge_ms = max(int(stamps[-1]), origin + WINDOW_MS * (len(stamps) + 1)) - min(since_ms, start_ms)
+            _cut_short(edge_ms, int(own[:, 2].sum()), total, tail, direction)
     if start_ms is not None and zero_ms >= start_ms + WINDOW_MS:
         zero_ms = start_ms + (zero_ms - start_ms) % WINDOW_MS
     cells, moved, last_rows = [], set(), []

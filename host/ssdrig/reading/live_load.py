@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.load import fiotext
+from ssdrig.load import fioclock, fiotext
 
 ROW_BINS = 16  # of fio's histogram, 64 an octave, in a row of the heat map
 ENOUGH = 1000  # fewest I/Os in a second with a 99th percentile
@@ -101,10 +101,12 @@ class Load:
         return row | {"lat_us": None, "p99_us": None, "heat": [], "heat_s": 0.0}
 
     def _of_fio(self, document: dict, least_ms: int) -> dict | None:
-        if not fiotext.is_sound(document):
+        if not fiotext.is_sound(document) or not fioclock.has_job_time(document, self._out.parent):
             return None
         now = fiotext.totals(document) | {"t_ns": document["t_ns"]}
-        before = self._last or {"runtime_ms": 0, "ios": 0, "bytes": 0, "lat_sum_ns": 0.0}
+        before = fioclock.followed(now, self._last or fiotext.totals(None))
+        if self._last is not None and before is not self._last:
+            self._last = self._begun_ns = None  # the job's clock was set once more
         ms, ios = now["runtime_ms"] - before["runtime_ms"], now["ios"] - before["ios"]
         if ms <= 0 or ios < 0 or now["bytes"] < before["bytes"]:
             return None

@@ -26,7 +26,7 @@ import numpy as np
 from ssdrig.base.errors import JournalError, LoadError, RigError
 from ssdrig.base.utc import Utc
 from ssdrig.drive.smart import counters
-from ssdrig.load import fiolog, fioseconds, fiotext, playedlog
+from ssdrig.load import fioclock, fiolog, fioseconds, fiotext, playedlog
 from ssdrig.meter import pairing, reduced, samples
 from ssdrig.plan.rules import chance
 from ssdrig.powerloss import tally
@@ -77,7 +77,10 @@ class Running:
             return None
         if not fiotext.is_sound(document):
             return None
-        now, before = fiotext.totals(document), self._reported
+        if not fioclock.has_job_time(document, self.path.parent):
+            return None
+        now = fiotext.totals(document)
+        before = fioclock.followed(now, self._reported)
         span_ms, ios = now["runtime_ms"] - before["runtime_ms"], now["ios"] - before["ios"]
         moved, waited_ns = now["bytes"] - before["bytes"], now["lat_sum_ns"] - before["lat_sum_ns"]
         t_ns = int(document["t_ns"]) - span_ms * 1_000_000
