@@ -122,6 +122,31 @@ def test_a_load_that_ends_between_two_lines_of_the_ledger_is_counted_to_its_end(
     assert truth.counts_between(tmp_path, 1_000_000_000, 2_150_000_000)["host_write_bytes"] == pytest.approx(115)
 
 
+def test_a_load_that_begins_between_two_lines_of_the_ledger_is_counted_from_its_start(tmp_path):
+    """100 commands a second from 1.8 s on: none came in the first part of that second."""
+    came = [(0, None, 0), (1, None, 0), (2, 1.8, 20), (3, 2.0, 120)]
+    lines = [
+        {"t_ns": int(t * 1e9), "first_command_t_ns": first and int(first * 1e9)} | dict.fromkeys(truth.COUNTS, n)
+        for t, first, n in came
+    ]
+    (tmp_path / "counts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    edges = ((10**9, 1_800_000_000), (1_800_000_000, 3 * 10**9), (1_900_000_000, 2_500_000_000))
+    counted = [truth.counts_between(tmp_path, *edge)["host_write_commands"] for edge in edges]
+    assert counted == pytest.approx([0, 120, 60])
+
+
+def test_first_command_since_the_last_line_of_the_ledger_is_in_its_line(serving, tmp_path):
+    server = serving("--preset", "sata-tlc", "--capacity", "1GiB", "--truth", str(tmp_path / "truth"))
+    start_ns = time.monotonic_ns()
+    with server.client() as client:
+        client.write(0, bytes(4096))
+    end_ns = time.monotonic_ns()
+    assert server.end() == 0
+    lines = [json.loads(line) for line in (tmp_path / "truth/counts.jsonl").read_text().splitlines()]
+    (first_ns,) = [line["first_command_t_ns"] for line in lines if line["first_command_t_ns"]]
+    assert start_ns <= first_ns <= end_ns
+
+
 def test_killed_server_leaves_truth_and_a_new_one_takes_its_place(serving, tmp_path):
     server = serving("--preset", "sata-tlc", "--capacity", "1GiB", "--truth", str(tmp_path / "truth"))
     deadline = time.monotonic() + PATIENCE_S

@@ -136,6 +136,7 @@ class Device:
         self.latency_ns = 0  # model time from arrival to completion, summed over all commands of pages
         self.pace = Pace()
         self._came_ns = 0  # model time of the last batch: they come in order, whichever connection they are from
+        self._began_ns: int | None = None  # model time of the first batch since it was last taken
         n = 3 * MAX_BATCH
         self._op, self._flags = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
         self._none = np.zeros(0, np.int64)
@@ -172,6 +173,8 @@ class Device:
         )
         done, now = self._none, max(self._came_ns, self.model_ns(t_ns))
         self._came_ns = now
+        if self._began_ns is None:
+            self._began_ns = now
         if m:
             done = self.drive.submit(self._op[:m], self._page[:m], self._npages[:m], self._flags[:m], now)
             self.latency_ns += int(done.sum()) - m * now
@@ -285,6 +288,11 @@ class Device:
     def truth(self, t_ns: int) -> dict:
         """The ledger, with what only this level knows."""
         return reports.truth(self, t_ns)
+
+    def take_first_command_ns(self) -> int | None:
+        """Host time of the first command since the last call; None: none came."""
+        began_ns, self._began_ns = self._began_ns, None
+        return None if began_ns is None else self.host_ns(began_ns)
 
     def flush(self, t_ns: int) -> int:
         """Drain the write cache. Returns the host time when it is done."""

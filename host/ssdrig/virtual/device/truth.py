@@ -6,7 +6,8 @@
                                    | u32 step_ns of model time | 8 zero bytes
                   then u64 energy_nJ of each step since model time 0
     counts.jsonl  COUNTS of the ledger a line, at the start, every COUNT_NS and at the end, with their `t_ns` and
-                  `last_command_t_ns`, when the last command had come by then
+                  `last_command_t_ns`, when the last command had come by then, and `first_command_t_ns`, when
+                  the first since the line before had come (null: none)
     marks.jsonl   one ledger a line, at each time that a host read the SMART page 02h
     cuts.jsonl    one power cut a line, once the drive has started again or at the end: when, the data lost of which
                   page and why, the commands in flight (powercut.Cut.record, Device.power_cut, power_on)
@@ -86,7 +87,9 @@ class TruthFolder:
     def _count(self, ledger: dict) -> None:
         if ledger["t_ns"] > self._counted_ns:
             self._counted_ns = ledger["t_ns"]
-            self.counts.write(json.dumps({key: ledger[key] for key in ("t_ns", "last_command_t_ns", *COUNTS)}) + "\n")
+            line = {key: ledger[key] for key in ("t_ns", "last_command_t_ns", *COUNTS)}
+            line["first_command_t_ns"] = self.device.take_first_command_ns()
+            self.counts.write(json.dumps(line) + "\n")
 
     def mark(self, t_ns: int) -> None:
         """Store the current ledger, to compare it with SMART at this instant."""
@@ -130,7 +133,7 @@ def read_ledger(folder: str) -> dict:
 
 def counts_between(folder: str, t0_ns: int, t1_ns: int) -> dict:
     """By how much each of COUNTS rose between two CLOCK_MONOTONIC times (float); between two lines they are taken to
-    rise evenly until the last command came. Raises JournalError if the record does not reach over both times."""
+    rise evenly from the first command to the last. Raises JournalError if the record does not reach over both times."""
     try:
         lines = [json.loads(line) for line in (Path(folder) / "counts.jsonl").read_text().splitlines()]
     except (OSError, ValueError) as e:
@@ -140,7 +143,10 @@ def counts_between(folder: str, t0_ns: int, t1_ns: int) -> dict:
         seen = f"{t_ns[0]} to {t_ns[-1]}" if len(t_ns) else "nothing"
         raise JournalError(f"counts from {t0_ns} to {t1_ns} ns", seen, "ask for times within the record")
     knots = {int(line["t_ns"]): line for line in lines}
-    for before, line in itertools.pairwise(lines):  # a load that ended in between: nothing was written after its end
+    for before, line in itertools.pairwise(lines):  # of a load that began or ended in between
+        first_ns = line.get("first_command_t_ns") or before["t_ns"]
+        if before["t_ns"] < first_ns < line["t_ns"]:
+            knots[first_ns] = before
         last_ns = line.get("last_command_t_ns", line["t_ns"])
         if before["t_ns"] < last_ns < line["t_ns"]:
             knots[last_ns] = line
