@@ -14,7 +14,7 @@ from ssdrig.reading import RunData, table, why_ended
 from ssdrig.reading.events import load_events
 from ssdrig.reading.power import _count
 from ssdrig.reading.rundata import Rail
-from ssdrig.reading.smart import _shares, window_wa
+from ssdrig.reading.smart import _done, _shares, window_wa
 from ssdrig.serve import event_words
 
 SECOND = 10**9
@@ -169,15 +169,20 @@ def polled(*polls, load_s=10.0) -> RunData:
     return data
 
 
+def shares(data: RunData, window: Window, at_s: list[float], edge_s: int) -> list[float]:
+    times = np.array(at_s)
+    return _shares(data, window, times, edge_s, _done(data, [], times)).tolist()
+
+
 def test_a_poll_is_as_far_from_an_edge_as_the_io_between():
     data, window = polled(), Window("some", 2, 6, {})
-    assert _shares(data, window, np.array([2.0, 3.0, 0.0, -5.0, 10.0]), 2).tolist() == [0, 0.25, 0.5, 0.5, 2.0]
+    assert shares(data, window, [2.0, 3.0, 0.0, -5.0, 10.0], 2) == [0, 0.25, 0.5, 0.5, 2.0]
     # after the load the time counts too, in parts of the window's
-    assert _shares(data, window, np.array([12.0]), 6).tolist() == [1.5]
-    assert _shares(polled(load_s=11.0), window, np.array([12.0]), 6).tolist() == [1.25]
+    assert shares(data, window, [12.0], 6) == [1.5]
+    assert shares(polled(load_s=11.0), window, [12.0], 6) == [1.25]
     idle = polled()
     idle.iops = np.zeros(10)
-    assert _shares(idle, window, np.array([2.0, 11.0]), 6).tolist() == [0.0, 0.25]
+    assert shares(idle, window, [2.0, 11.0], 6) == [0.0, 0.25]
 
 
 @pytest.mark.parametrize(("late_s", "there"), [(1.5, True), (1.6, False)])

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from test_analysis_events import SECOND, polled, run
+from test_analysis_events import SECOND, polled, run, shares
 
 from ssdrig.drive.smart import counters
 from ssdrig.plan.rules.windows import Window
-from ssdrig.reading.smart import _shares, place_polls, read_polls, window_wa
+from ssdrig.reading.smart import place_polls, read_polls, window_wa
 
 GB = 10**9
 
@@ -137,7 +137,7 @@ def test_of_polls_between_which_there_was_no_io_the_nearer_is_taken():
 def test_one_io_is_a_window_s_whole():
     data = exact()
     data.iops = np.array([0.0, 1, 0, 0])
-    assert _shares(data, window(0, 4), np.array([2.0]), 0).tolist() == [1.0]
+    assert shares(data, window(0, 4), [2.0], 0) == [1.0]
 
 
 def test_a_poll_that_began_after_the_load_is_not_the_one_before_it():
@@ -185,6 +185,26 @@ def test_io_between_a_poll_and_the_edge_widens_the_error(before, wa, wide):
     assert amplification.relative_error == pytest.approx(0.05 * wide) and amplification.error == pytest.approx(
         0.05 * wide * wa
     )
+
+
+@pytest.mark.parametrize(
+    ("directions", "unit", "share"),
+    [
+        (("write",), 1, 0.06),  # 60 of 1000 I/Os came after the poll
+        (("write",), 100 * 4096, 0.02),  # a second's writes: too coarse, so spread evenly over the second
+        (("read", "write"), 1, 0.02),  # which of a second's I/Os were writes is not known
+    ],
+)
+def test_io_between_a_poll_and_the_edge_is_by_the_drives_own_count(directions, unit, share):
+    """Collection held the drive up until 9.8 s; most of the last second's I/O came after it, at no amplification."""
+    data = polled((-1, "before", 0, 0), (9.8, "edge", 940 * 4096, 4 * 940 * 4096))
+    for snapshot_ in data.snapshots:
+        snapshot_ |= {"host_written_unit_bytes": unit, "nand_written_unit_bytes": 0}
+    data.bw_Bps, data.totals = data.iops * 4096, {"directions": directions}
+    amplification, times, _ = window_wa(data, window(0, 10))
+    of_unit = unit / (940 * 4096) / (1 - unit / (940 * 4096))
+    assert times == [-1, 9.8] and amplification.value == 4
+    assert amplification.relative_error == pytest.approx(share + of_unit)
 
 
 def test_an_error_above_a_fifth_is_no_figure():

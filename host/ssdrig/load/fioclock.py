@@ -82,8 +82,8 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
 
 
 def has_job_time(document: dict, folder: Path) -> bool:
-    """Whether the run time in a document of this folder, with its `t_ns`, is that of the job, as far as is known. Of
-    one that counts I/O it is."""
+    """Whether the run time in a document of this folder, with its `t_ns`, is that of the job. True where the time of
+    fio's start is not known."""
     if totals(document)["ios"]:
         return True
     begin_ms = _started(folder)[0]
@@ -91,7 +91,7 @@ def has_job_time(document: dict, folder: Path) -> bool:
 
 
 def _started(folder: Path) -> tuple[float | None, float]:
-    """CLOCK_MONOTONIC at which fio was started, by start.json (None: not known), and how far it was ahead of UTC, ms."""
+    """CLOCK_MONOTONIC at which fio was started, by start.json (None: not known), and that less UTC, ms."""
     try:
         start = integrity.document_of(folder / "start.json")
         begin_ms, offset_ms = int(start["t_ns"]) / 1e6, (int(start["t_ns"]) - int(start["utc_ns"])) / 1e6

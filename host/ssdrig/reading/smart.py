@@ -96,8 +96,8 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     """Write amplification of a window from the polls nearest its edges: (it, the two polls' times in s, why there is
     none).
 
-    A poll is as far from an edge as the share of the window's I/O between the two, or of I/O of a neighbour; after the
-    load, where the drive may empty its cache, the share of the window's time counts too. Those writes may
+    A poll is as far from an edge as the share of the window's I/O between the two (_done), or of I/O of a neighbour;
+    after the load, where the drive may empty its cache, the share of the window's time counts too. Those writes may
     have had any write amplification from 0 to the highest between two polls of the run: that widens the error."""
     if data.t0_ns is None or not len(data.snapshots):
         return None, None, "no SMART reading belongs to it"
@@ -107,7 +107,8 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     at_s = data.axis_s([s["t_ns"] for s in polls])
     moved = float(np.nansum(data.bw_Bps[window.t0_s : window.t1_s]))
     foreign = np.array([s.get("foreign_bytes", 0.0) for s in polls]) / max(1.0, moved)
-    far = [_shares(data, window, at_s, edge) + foreign for edge in (window.t0_s, window.t1_s)]
+    done = _done(data, polls, at_s)
+    far = [_shares(data, window, at_s, edge, done) + foreign for edge in (window.t0_s, window.t1_s)]
     if not polls:
         return None, None, "the run has no SMART reading before, under or right after the load"
     ends = [
@@ -138,10 +139,31 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     return amplification._replace(error=relative * amplification.value, relative_error=relative), times, None
 
 
-def _shares(data: RunData, window: Window, at_s: np.ndarray, edge_s: int) -> np.ndarray:
-    """How far each poll is from an edge of a window, as a share of the window."""
+def _done(data: RunData, polls: list[dict], at_s: np.ndarray) -> np.ndarray:
+    """I/Os of the load until each poll. Within a second they are taken to come evenly; where a load only writes, and
+    the drive counts host bytes in units smaller than a second's, its own count is used: collection of garbage holds
+    the host up for parts of a second."""
+    ios, written = (np.concatenate([[0.0], np.cumsum(np.nan_to_num(rates))]) for rates in (data.iops, data.bw_Bps))
+    done = np.interp(at_s, np.arange(len(ios)), ios)
+    own = [s for s in polls if s["reason"] == "before" and not s.get("foreign_bytes")]
+    if data.totals.get("directions") != ("write",) or not own or len(written) != len(ios):
+        return done
+    start, unit = (own[-1].get(f"host_written_{key}") for key in ("bytes", "unit_bytes"))
+    for i, poll in enumerate(polls):
+        count = poll.get("host_written_bytes")
+        if start is None or unit is None or count is None:
+            continue
+        if poll["reason"] not in UNDER_LOAD or poll.get("foreign_bytes"):
+            continue
+        second = min(max(0, int(at_s[i])), len(ios) - 2)
+        if unit < written[second + 1] - written[second] and 0 <= count - start <= written[-1] + unit:
+            done[i] = np.interp(count - start, written, ios)
+    return done
+
+
+def _shares(data: RunData, window: Window, at_s: np.ndarray, edge_s: int, done: np.ndarray) -> np.ndarray:
+    """How far each poll is from an edge of a window, as a share of the window. `done`: I/Os until each poll."""
     cumulative_ios = np.concatenate([[0.0], np.cumsum(data.iops)])
-    grid = np.arange(len(cumulative_ios))
     ios = max(1.0, cumulative_ios[window.t1_s] - cumulative_ios[window.t0_s])
     past = np.maximum(0.0, at_s - max(data.load_s, len(data.iops))) / (window.t1_s - window.t0_s)
-    return np.abs(np.interp(at_s, grid, cumulative_ios) - cumulative_ios[edge_s]) / ios + past
+    return np.abs(done - cumulative_ios[edge_s]) / ios + past
