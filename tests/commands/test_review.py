@@ -4,6 +4,7 @@ No bench: each run is a folder made here, in no time."""
 import json
 import os
 import signal
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -160,6 +161,25 @@ def test_a_review_that_goes_on_elsewhere_is_left_alone(tmp_path, monkeypatch):
     assert str(bench.review.folder) in refusal.value.expected
 
 
+def test_a_new_review_is_held_until_its_page_is_made(tmp_path, monkeypatch):
+    held = []
+
+    def look(review, *_):
+        with pytest.raises(JournalError):
+            review_folder.held(review_folder.read(review.folder)).__enter__()
+        held.append(review)
+
+    running = SimpleNamespace(kept_in=None, end=lambda folder: None)
+    monkeypatch.setattr("ssdrig.virtual.bench.start", lambda *_, **more: running)
+    monkeypatch.setattr(perform.bench, "virtual", lambda of: SimpleNamespace(drive=DRIVE, keep=lambda to: None))
+    monkeypatch.setattr(perform, "_carried", lambda review, *_: look(review) or 0)
+    monkeypatch.setattr(perform, "_page", look)
+    assert cli.main(["review", "--virtual", "sata-tlc", "--runs", str(tmp_path / "runs"), "--quiet"]) == 0
+    assert len(held) == 2
+    with review_folder.held(held[0]):
+        pass
+
+
 @pytest.mark.parametrize("words", [["review", "--resume"], ["resume"]])
 def test_a_review_that_is_complete_starts_nothing(tmp_path, monkeypatch, words, capsys):
     bench = Bench_(tmp_path, monkeypatch, one=OTHER)
@@ -244,6 +264,6 @@ def test_a_signal_while_the_page_is_made_leaves_the_last_line(tmp_path, monkeypa
     monkeypatch.setattr(review_page, "write", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     args = SimpleNamespace(drive=None, json=True, out=None, against=None)
     monkeypatch.setattr(perform, "_on_virtual", lambda *_: (made.review, 0))
-    assert perform._performed(args, QUIET, SimpleNamespace(), made.review) == 130
+    assert perform._performed(args, QUIET, SimpleNamespace(), made.review, ExitStack()) == 130
     document = json.loads(capsys.readouterr().out)
     assert document["exit_code"] == 130 and document["page"] is None

@@ -36,6 +36,12 @@ def test_a_killed_review_is_interrupted_and_names_its_plans(review):
 def test_a_review_that_a_process_runs_is_running(review):
     with review_folder.held(review_folder.read(review)):
         assert listed(review)["state"] == "running"
+        document = review / "review.json"
+        plans = json.loads(document.read_text())
+        plans["plans"] += [plans["plans"][0] | {"name": "later"}, plans["plans"][0] | {"name": "never", "why": "long"}]
+        document.write_text(json.dumps(plans))
+        states = [(plan["state"], plan["why"]) for plan in listed(review)["plans"]]
+        assert states == [("died", None), ("to come", None), ("not run", "long")]
     assert listed(review)["state"] == "interrupted"
 
 

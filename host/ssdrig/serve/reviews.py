@@ -6,7 +6,7 @@ from ssdrig.base import files
 from ssdrig.base.errors import SsdrigError
 from ssdrig.base.terminal import printable
 from ssdrig.reading import index, review_folder
-from ssdrig.reading.review_folder import Done, Review
+from ssdrig.reading.review_folder import Done, Planned, Review
 from ssdrig.runs import parts
 from ssdrig.serve.pages import stamp
 
@@ -66,16 +66,14 @@ def _row(root: Path, review: Review, done: dict[str, Done], running: bool) -> di
         "why": None,
         "complete": complete,
         "of": len(plans),
-        "plans": [
-            {
-                "name": plan.name,
-                "state": done[plan.name].state,
-                "why": done[plan.name].why,
-                "run": _run_id(root, done[plan.name].run),
-            }
-            for plan in review.plans
-        ],
+        "plans": [_plan(root, plan, done[plan.name], running) for plan in review.plans],
     }
+
+
+def _plan(root: Path, plan: Planned, done: Done, running: bool) -> dict:
+    to_come = running and not done.run and not plan.why
+    state, why = ("to come", None) if to_come else (done.state, done.why)
+    return {"name": plan.name, "state": state, "why": why, "run": _run_id(root, done.run)}
 
 
 def _run_id(root: Path, run: Path | None) -> str | None:

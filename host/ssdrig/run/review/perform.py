@@ -9,6 +9,7 @@ plan that fails does not stop the others; a drive, a rig or a run folder that is
 What a review came to, once its last plan has ended: its page, and how to go on where something is left."""
 
 import argparse
+import contextlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -319,7 +320,8 @@ def of_run(args: argparse.Namespace) -> argparse.Namespace:
 def begin(args: argparse.Namespace, show: Progress) -> int:
     """Run a new review. Returns its exit code."""
     _page_can_be_made(args)
-    return _performed(args, show, of_run(args), None)
+    with contextlib.ExitStack() as owned:
+        return _performed(args, show, of_run(args), None, owned)
 
 
 def go_on(folder: Path, args: argparse.Namespace, show: Progress) -> int:
@@ -333,8 +335,9 @@ def go_on(folder: Path, args: argparse.Namespace, show: Progress) -> int:
     if args.virtual is None:
         args.drive = args.drive or review.document["drive"]["serial"]
     args.level, args.runs = review.document["level"], str(folder.absolute().parent)
-    with review_folder.held(review):
-        return _performed(args, show, of_run(args), review)
+    with contextlib.ExitStack() as owned:
+        owned.enter_context(review_folder.held(review))
+        return _performed(args, show, of_run(args), review, owned)
 
 
 def _only_shipped(review: Review) -> None:
@@ -359,11 +362,18 @@ def _page_can_be_made(args: argparse.Namespace) -> None:
             journal.run_header(folder)
 
 
-def _performed(args: argparse.Namespace, show: Progress, run_args: argparse.Namespace, review: Review | None) -> int:
+def _performed(
+    args: argparse.Namespace,
+    show: Progress,
+    run_args: argparse.Namespace,
+    review: Review | None,
+    owned: contextlib.ExitStack,
+) -> int:
+    """owned: holds the review until its page is made, a new one from its first moment on"""
     with Stop(show) as stop:
         with Teardown(stop, show) as teardown:
             on = _on_real if args.drive else _on_virtual
-            review_, code = on(args, run_args, review, show, stop, teardown)
+            review_, code = on(args, run_args, review, show, stop, teardown, owned)
         if review_ is None:
             return code
         with stop.held():  # the last line is owed, whatever signals come
@@ -371,7 +381,7 @@ def _performed(args: argparse.Namespace, show: Progress, run_args: argparse.Name
 
 
 def _on_virtual(
-    args, run_args, review: Review | None, show: Progress, stop: Stop, teardown: Teardown
+    args, run_args, review: Review | None, show: Progress, stop: Stop, teardown: Teardown, owned: contextlib.ExitStack
 ) -> tuple[Review | None, int]:
     from ssdrig.virtual import bench as virtual_bench
     from ssdrig.virtual.flash.presets import PRESETS
@@ -402,7 +412,7 @@ def _on_virtual(
         folder: list[Path] = []
         teardown.push("end the virtual bench", lambda: running.end(folder[0] / "truth" if folder else None))
         bench_ = bench.virtual(running)
-        current = review or _created(args, bench_.drive, items, spent, rated_bytes)
+        current = review or _created(args, bench_.drive, items, spent, rated_bytes, owned)
         folder.append(current.folder)
         code = _carried(current, bench_, prepare.of_virtual(args.virtual), run_args, show, stop, spent)
         if all(one.complete or one.run is None for one in review_folder.done(current).values()) and not stop.count:
@@ -419,7 +429,7 @@ def _drive_folder(review: Review | None) -> Path | None:
 
 
 def _on_real(
-    args, run_args, review: Review | None, show: Progress, stop: Stop, teardown: Teardown
+    args, run_args, review: Review | None, show: Progress, stop: Stop, teardown: Teardown, owned: contextlib.ExitStack
 ) -> tuple[Review | None, int]:
     drive = inventory.find(args.drive)
     if review:
@@ -453,7 +463,7 @@ def _on_real(
         held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed, handles=handles)
         bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
-        current = review or _created(args, bench_.drive, items, spent, rated_bytes)
+        current = review or _created(args, bench_.drive, items, spent, rated_bytes, owned)
         return current, _carried(current, bench_, can, run_args, show, stop, spent)
 
 
@@ -507,7 +517,9 @@ def _whys(items: Sequence[Item]) -> str:
     return "; ".join(f"{item.name}: {item.why}" for item in items)
 
 
-def _created(args, drive: dict, items: Sequence[Item], spent: Budget, rated_bytes: float | None) -> Review:
+def _created(
+    args, drive: dict, items: Sequence[Item], spent: Budget, rated_bytes: float | None, owned: contextlib.ExitStack
+) -> Review:
     plans = [
         Planned(i.name, i.plan, i.variant, dict(i.sets), i.prepared.seed if i.prepared else 0, i.why) for i in items
     ]
@@ -519,7 +531,9 @@ def _created(args, drive: dict, items: Sequence[Item], spent: Budget, rated_byte
         "budget_bytes": spent.most_bytes,
         "plans": [asdict(planned) for planned in plans],
     }
-    return review_folder.create(args.runs, document)
+    review = review_folder.create(args.runs, document)
+    owned.enter_context(review_folder.held(review))
+    return review
 
 
 def _carried(review: Review, bench_, can, run_args, show: Progress, stop: Stop, spent: Budget) -> int:
