@@ -281,6 +281,8 @@ def test_the_command_stops_before_it_needs_a_board(monkeypatch, capsys, tmp_path
         ["--board", "breakout"],
         ["--bring-up", "--build", "two_rails", "--yes"],
         ["--afresh"],
+        ["--mark", "2"],
+        ["--bring-up", "--build", "two_rails", "--mark", "../x"],
     ],
 )
 def test_options_that_do_not_fit(words):
@@ -306,7 +308,7 @@ def lines_of(rig, steps):
 
 
 def stored():
-    return stored_steps.read(BUILD, None)
+    return stored_steps.read(stored_steps.Key(BUILD)).done
 
 
 def test_without_a_terminal_an_answer_that_is_none_ends_it_with_its_own_code():
@@ -328,6 +330,26 @@ def test_the_steps_before_an_interruption_are_offered_again(steps):
     assert f"[{steps} of 9]" not in again.stderr
     afresh = piped("n\n")
     assert "[1 of 9]" in afresh.stderr and "resumed" not in afresh.stderr and len(stored()) == steps
+
+
+def test_the_steps_of_one_rig_are_not_those_of_another():
+    """Its board has answered, and the builder goes on with another one in the socket."""
+    bring_up.same_rig(None, {"serial": "E66"})
+    bring_up.same_rig("E66", {"serial": "E66"})
+    with pytest.raises(UsageError):
+        bring_up.same_rig("E66", {"serial": "E67"})
+
+
+def test_two_rigs_are_brought_up_side_by_side():
+    """A second process of the same key is refused; with a mark it has a file and a certificate of its own."""
+    with stored_steps.held(stored_steps.Key(BUILD)):
+        refused = piped("10\n")
+        assert refused.returncode == UsageError.exit_code and "--mark" in refused.stderr
+        fault = soldered(7, fault=bench.BY_HAND["gate supply not set"][1])
+        marked = piped("".join(lines_of(fault, (1, 2, 3))), "--mark", "left", "--json")
+    made = json.loads(marked.stdout)
+    assert made["serial"] == "not-powered-left" and made["failed"] == ["gate supply"]
+    assert certificate.read("not-powered-left") == made
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGHUP])
@@ -368,7 +390,7 @@ def test_a_folder_that_takes_no_file_ends_nothing(monkeypatch, tmp_path):
     heard = []
     with pytest.raises(NoAnswer):
         questions = asked([*lines_of(soldered(5), (1,)), "3.3 A"], heard.append, tries=1)
-        rig_doctor.brought_up(None, BUILD, None, questions)
+        rig_doctor.brought_up(None, stored_steps.Key(BUILD), None, questions)
     assert any("not stored" in line for line in heard)
 
 
@@ -390,7 +412,7 @@ def test_a_first_power_up_of_a_stand_in(name, step, tmp_path, monkeypatch):
     def carried_out(port, resistor, connect, say):
         made["connect"] = connect
         questions = answers.Questions(ask, lambda words: None)
-        return rig_doctor.brought_up(port, {**BUILD, "build": None}, resistor, questions)
+        return rig_doctor.brought_up(port, stored_steps.Key({**BUILD, "build": None}), resistor, questions)
 
     monkeypatch.setattr(doctor_bench, "carried_out", carried_out)
     monkeypatch.setattr(rig_doctor.ports, "find", lambda port: port)

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import io
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from ssdrig.rig import answers, bring_up, builds, doctor, stored_steps
 from ssdrig.rig.checks import of_hello
 from ssdrig.switch.pico import unless_on
 
+MARK = r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}"
 WORDS = "test the rig itself, without a drive and then with a resistor, and keep its certificate"
 
 
@@ -47,6 +49,9 @@ def subcommand(words) -> None:
     sub.add_argument(
         "--afresh", action="store_true", help="with --bring-up: from step 1, whatever an interrupted one has stored"
     )
+    sub.add_argument(
+        "--mark", default="", metavar="NAME", help="with --bring-up: the name written on this rig, if you build several"
+    )
     sub.add_argument("--to", type=Path, metavar="FILE", help="also write the certificate here")
     sub.add_argument("--yes", action="store_true", help="do not ask: nothing is connected, then the resistor is")
     sub.add_argument("--json", action="store_true", help="print the certificate")
@@ -65,6 +70,10 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError("--board with --bring-up", "--board alone", "add --bring-up --build NAME")
     if args.afresh and not args.bring_up:
         raise UsageError("--afresh with --bring-up", "--afresh alone", "add --bring-up --build NAME")
+    if args.mark and not args.bring_up:
+        raise UsageError("--mark with --bring-up", "--mark alone", "add --bring-up --build NAME")
+    if args.mark and not re.fullmatch(MARK, args.mark):
+        raise UsageError("--mark of letters, digits and ._-, 40 at most", repr(args.mark), "correct it")
     if args.build is not None:
         builds.read(args.build)
     if args.to:
@@ -73,24 +82,25 @@ def check(args: argparse.Namespace) -> None:
 
 def _doctor(args: argparse.Namespace) -> int:
     resistor = None if args.resistor is None else (args.rail, args.resistor)
-    build = builds.read(args.build) if args.bring_up else None
-    if build is not None:
+    if args.bring_up:
+        key = stored_steps.Key(builds.read(args.build), args.board, args.mark)
         questions = answers.Questions(answer, _say, answers.TRIES if sys.stdin.isatty() else 1)
-        try:
-            made = brought_up(args.port, build, resistor, questions, args.board, args.afresh)
-        except (KeyboardInterrupt, SsdrigError):
-            if done := stored_steps.read(build, args.board):
-                _say(f"steps {done[0].step} to {done[-1].step} are kept: the same command offers to continue there")
-            raise
+        with stored_steps.held(key):
+            try:
+                made = brought_up(args.port, key, resistor, questions, args.afresh)
+            except (KeyboardInterrupt, SsdrigError):
+                if done := stored_steps.read(key).done:
+                    _say(f"steps {done[0].step} to {done[-1].step} are kept: the same command offers to continue there")
+                raise
+            path = certificate.keep(made, args.to)
+            with contextlib.suppress(OSError):
+                stored_steps.forget(key)
     else:
         port = ports.find(args.port)
         connect = (lambda words: None) if args.yes else _ask
         connect("take the drive off: nothing may be connected at the drive's connectors while its power is cut")
         made = carried_out(port, resistor, connect, lambda check: _say(check.words()))
-    path = certificate.keep(made, args.to)
-    if build is not None:
-        with contextlib.suppress(OSError):
-            stored_steps.forget(build, args.board)
+        path = certificate.keep(made, args.to)
     if args.json:
         print(json.dumps(made))
     count = sum(check["ok"] is True for check in made["checks"])
@@ -105,54 +115,67 @@ def _doctor(args: argparse.Namespace) -> int:
 
 def brought_up(
     port: str | None,
-    build: dict,
+    key: stored_steps.Key,
     resistor: tuple[int, float] | None,
     questions: answers.Questions,
-    board: str | None = None,
     afresh: bool = False,
 ) -> dict:
     """The certificate of a first power-up. A step by hand that fails is the last one: the board is not asked then.
-    Raises NoAnswer, and what examined() does; the steps that have passed are stored.
+    Raises NoAnswer, UsageError (steps of another rig), and what examined() does; the steps that have passed are stored.
 
     afresh: no step that is stored is offered"""
 
-    def keep(done: list[bring_up.Done]) -> None:
+    def keep(done: list[bring_up.Done], serial: str | None = None) -> None:
         try:
-            stored_steps.keep(build, board, done)
+            stored_steps.keep(key, done, serial)
         except OSError as error:
             questions.show(f"  this step is not stored, in case of an interruption: {error.strerror}")
 
     questions.show("where each point is, and the tools: hardware/README.md, First power-up")
-    before = [] if afresh else _continued(stored_steps.read(build, board), questions)
-    done = bring_up.by_hand(build, questions, board, before, keep)
+    stored = stored_steps.Stored([], None) if afresh else _continued(stored_steps.read(key), key, questions)
+    done = bring_up.by_hand(key.build, questions, key.board, stored.done, keep)
     if bring_up.first_failed(done):
-        return _of_steps({"serial": "not-powered", "build": build["build"]}, done, resistor)
+        serial = "-".join(["not-powered", *([key.mark] if key.mark else [])])
+        return _of_steps({"serial": serial, "build": key.build["build"]}, done, resistor)
 
     def connect(words: str) -> None:
         questions.ask(f"{words}, then press Enter: ")
 
-    hello, checks = examined(ports.find(port), resistor, connect, lambda check: questions.show(check.words()), build)
+    def accept(hello: dict) -> None:
+        bring_up.same_build(key.build, hello)
+        bring_up.same_rig(stored.serial, hello)
+        keep(done, hello.get("serial"))
+
+    hello, checks = examined(ports.find(port), resistor, connect, lambda check: questions.show(check.words()), accept)
     checks += bring_up.of_voltmeter(done, checks)
-    checks += bring_up.without_resistor(build, resistor[0] if resistor else None)
+    checks += bring_up.without_resistor(key.build, resistor[0] if resistor else None)
     if all(check.ok is not False for check in checks):
-        checks += bring_up.run_held(build, questions)
+        checks += bring_up.run_held(key.build, questions)
     return _of_steps(hello, bring_up.grouped(done, checks), resistor)
 
 
-def _continued(done: list[bring_up.Done], questions: answers.Questions) -> list[bring_up.Done]:
+def _continued(stored: stored_steps.Stored, key: stored_steps.Key, questions: answers.Questions) -> stored_steps.Stored:
     """The steps of an interrupted power-up that the builder goes on from."""
+    done, nothing = stored.done, stored_steps.Stored([], None)
     if not done:
-        return []
+        return nothing
     last = done[-1]
     at = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime((last.utc_ns or 0) / 1e9))
-    questions.show(f"steps {done[0].step} to {last.step} of this build passed, the last at {at}:")
+    of = (
+        f"rig {stored.serial}"
+        if stored.serial
+        else f"the rig marked {key.mark}"
+        if key.mark
+        else "a rig without a mark"
+    )
+    questions.show(f"steps {done[0].step} to {last.step} of this build, {of}, passed, the last at {at}:")
     for check in (check for one in done for check in one.checks):
         questions.show(f"  {check.words()}")
-    questions.show("take them again if this is another rig, or if anything was soldered since")
+    questions.show("take them again if this is another rig (--mark NAME keeps two apart), or if anything was soldered")
     if not questions.yes(f"continue at step {last.step + 1}, or (n) from step 1; y or n: "):
-        return []
+        return nothing
     questions.show(f"resumed at step {last.step + 1}: steps {done[0].step} to {last.step} are those of {at}")
-    return done
+    return stored
 
 
 def _of_steps(hello: dict, done: list[bring_up.Done], resistor: tuple[int, float] | None) -> dict:
@@ -166,17 +189,20 @@ def carried_out(port: str, resistor, connect: Callable[[str], None], say: Callab
 
 
 def examined(
-    port: str, resistor, connect: Callable[[str], None], say: Callable[[Check], None], build: dict | None = None
+    port: str,
+    resistor,
+    connect: Callable[[str], None],
+    say: Callable[[Check], None],
+    accept: Callable[[dict], None] = lambda hello: None,
 ) -> tuple[dict, list[Check]]:
-    """The hello of the board at a port, and what the self-test finds. build: the only one that is looked at. Raises
-    RigError, UsageError (no such rail, another build)."""
+    """The hello of the board at a port, and what the self-test finds. accept: gets the hello, raises UsageError for a
+    board that is not to be looked at. Raises RigError, UsageError (no such rail)."""
     with session(port, stream=False) as rig_session:  # a board whose sensors are all silent reports why
         latch.refuse(latch.name_of(rig_session.hello, port))
         if resistor and resistor[0] not in [rail["rail"] for rail in rig_session.hello["rails"]]:
             raise UsageError("--rail with one of the rig's rails", f"{resistor[0]}", "see ./ssdrig rig info")
         hello = rig_session.hello
-        if build is not None:
-            bring_up.same_build(build, hello)
+        accept(hello)
         try:
             rig_session.stream()
         except RigError as error:

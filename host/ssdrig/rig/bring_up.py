@@ -26,6 +26,7 @@ LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: o
 FUSE_A = {3300: 3.0, 5000: 10.0, 12000: 7.5}  # by the rail's mV; of an M.2 rail in the converter's 12 V lead
 # two diodes in series show 1.0 to 1.25 V; a sound pair of FETs from 1.35 V on, their threshold, or ol
 DIODE_V = 1.3, 5.0
+DERIVED = ("lost",)  # checks that are made from two readings
 AT_DRIVE_V = 0.01  # that the rail loses without a load
 BREAKOUTS = ("one_rail", "one_m2_rail")
 STEPS = {
@@ -318,6 +319,14 @@ def same_build(build: dict, hello: dict) -> None:
     if hello.get("build") != build["build"]:
         do = f"./ssdrig rig setup --build {build['build']}, then again"
         raise UsageError(f"a board of build {build['build']}", str(hello.get("build")), do)
+
+
+def same_rig(serial: str | None, hello: dict) -> None:
+    """Raises UsageError if the board that answers is another one than that of the stored steps. serial: None where no
+    board had answered"""
+    if serial is not None and hello.get("serial") != serial:
+        do = "connect that rig; or take this one's steps: --afresh, and --mark NAME to keep both"
+        raise UsageError(f"rig {serial}, whose steps are stored", f"rig {hello.get('serial')}", do)
 
 
 def grouped(done: list[Done], checks_: list[Check]) -> list[Done]:
