@@ -22,7 +22,7 @@ from ssdrig.publish.influx import points
 from ssdrig.reading import table
 from ssdrig.run import bench, prepare, record, resume, run
 from ssdrig.run.bench import Bench
-from ssdrig.run.teardown import Stop
+from ssdrig.run.teardown import Stop, Teardown
 from ssdrig.runs import journal
 
 __all__ = ["tree"]  # fixture
@@ -344,6 +344,23 @@ def test_bench_of_a_reader_has_no_way_to_write():
     ):
         with pytest.raises(UnsafeTarget):
             change()
+
+
+def test_settings_that_a_killed_run_left_changed_are_read_by_the_drives_node_and_warned_of(tree, monkeypatch, capsys):
+    """A bench of a reader has no target, by which to read them."""
+    drive, hold, read = find(SERIAL, tree.root), guard.hold, []
+    left = guard.Refusal("settings", "the write cache is off")
+    monkeypatch.setattr(record.planned, "on_real", lambda args: (None, None, None, drive, None, (None, False)))
+    monkeypatch.setattr(record, "_refuse_own", lambda runs, drive: None)
+    monkeypatch.setattr(record.dry_run, "describe", lambda *_: None)
+    monkeypatch.setattr(bench.guard, "hold", lambda drive, serial, reads, **_: hold(drive, serial, tree.root, reads))
+    monkeypatch.setattr(record.guard, "left_changed", lambda drive, node: read.append(node) or [left])
+    monkeypatch.setattr(record.run, "carry_out", lambda args, prepared, bench_, *_: (None, {"read_only": bench_.drive}))
+    args = SimpleNamespace(runs="runs", dry_run=False, rig=None)
+    with Stop(Progress(quiet=True)) as stop, Teardown(stop, Progress(quiet=True)) as teardown:
+        _, end = record._on_real(args, Progress(), stop, teardown)
+    assert end["read_only"]["serial"] == SERIAL and read == [drive.node]
+    assert "the write cache is off" in capsys.readouterr().err
 
 
 def test_folder_on_the_drive_itself_is_refused(monkeypatch):
