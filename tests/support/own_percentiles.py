@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 ONE_IN = {"p50": 2, "p99": 100, "p999": 1000, "p9999": 10_000, "p99999": 100_000}
-BIN = 2**-6  # width of fio's bins, and of ours, of the value
+BIN = 2**-6  # width of fio's bins, and of ours, of the value at most
+SAME = 1e-6  # of a figure of the same bin: a printed number's rounding
 HEADER_BYTES = 4096  # of a trace, before its rows
 TRACE_ROW = np.dtype(
     [("t", "<i8"), ("offset", "<i8"), ("length", "<u4"), ("op", "u1"), ("flags", "u1"), ("depth", "<u2")]
@@ -18,7 +19,7 @@ SIDES = ("read", "write")
 
 
 class Compared(NamedTuple):
-    """A row of a report: how many figures were compared, which are off by more than a bin, and why none was."""
+    """A row of a report: how many figures were compared, which are off, and why none was."""
 
     label: str
     figures: int
@@ -39,9 +40,13 @@ def compared(run: Path, report: dict) -> list[Compared]:
                 out.append(Compared(label, 0, [], "no folder of this row" if key not in folders else "no I/O in it"))
             continue
         kind, folder = folders[key]
-        latencies = _of_fio(folder, row) if kind == "fio" else _of_trace(folder)
-        cut = any(note.startswith("first burst") for note in row["notes"])
-        out.append(_against(label, shown, latencies, shown["errors"] if cut else {}))
+        if kind == "played":
+            out.append(_against(label, shown, _of_trace(folder), half_bin=True))
+        elif first := next((note for note in row["notes"] if note.startswith("first burst")), None):
+            begin_s = int(first.split("takes ")[1].split(" s")[0])
+            out.append(_cut(label, shown, folder, begin_s))
+        else:
+            out.append(_against(label, shown, _of_fio(folder)))
     return out
 
 
@@ -57,21 +62,26 @@ def _folders(run: Path) -> dict[tuple, tuple[str, Path]]:
     return folders
 
 
-def _of_fio(folder: Path, row: dict) -> dict[str, Counter]:
-    """{side: {ns: I/Os}} of fio's last document, less the first burst where the figures begin after it."""
+def _of_fio(folder: Path) -> dict[str, Counter]:
+    """{side: {ns: I/Os}} of fio's last document."""
     if slices := sorted(folder.glob("*/out.json")):  # of a wear step, each a job
-        return {side: sum((_of_fio(one.parent, row)[side] for one in slices), Counter()) for side in SIDES}
+        return {side: sum((_of_fio(one.parent)[side] for one in slices), Counter()) for side in SIDES}
     text = (folder / "out.json").read_text()
-    documents = [json.loads(line) for line in text.splitlines() if line.startswith('{"t_ns"') and '"bins"' in line]
     at = text.rfind("\n{\n")  # the one at its end is on many lines
-    whole = _bins(json.JSONDecoder().raw_decode(text, at + 1)[0] if at >= 0 else documents[-1])
-    first = next((note for note in row["notes"] if note.startswith("first burst")), None)
-    if first:
-        until_ms = 1000 * (float(first.split("takes ")[1].split(" s")[0]) + 1)  # a pause is at least as long
-        before = [one for one in documents if one["jobs"][0]["job_runtime"] < until_ms]
-        for side, bins in _bins(before[-1]).items() if before else ():
-            whole[side].subtract(bins)
-    return {side: +bins for side, bins in whole.items()}
+    return _bins(json.JSONDecoder().raw_decode(text, at + 1)[0] if at >= 0 else _documents(folder)[-1])
+
+
+def _documents(folder: Path) -> list[dict]:
+    """Those of each second, with a histogram."""
+    lines = (folder / "out.json").read_text().splitlines()
+    return [json.loads(line) for line in lines if line.startswith('{"t_ns"') and '"bins"' in line]
+
+
+def _less_first(folder: Path, until_s: float) -> dict[str, Counter]:
+    """_of_fio() less the last document before `until_s`."""
+    before = [one for one in _documents(folder) if one["jobs"][0]["job_runtime"] < 1000 * until_s]
+    first = _bins(before[-1]) if before else {}
+    return {side: bins - first.get(side, Counter()) for side, bins in _of_fio(folder).items()}
 
 
 def _bins(document: dict) -> dict[str, Counter]:
@@ -92,24 +102,101 @@ def _of_trace(folder: Path) -> dict[str, Counter]:
     return {side: Counter((took_ns[rows["op"] == op] // dilation).tolist()) for op, side in enumerate(SIDES)}
 
 
-def _against(label: str, shown: dict, latencies: dict[str, Counter], errors: dict[str, float]) -> Compared:
-    """`errors`: stated, of figures whose first second lies between two of fio's documents. No document shows on which
-    side of that edge the longest I/O is, so the longest latency of such a row is not compared."""
+def _half_bin(ns: float) -> float:
+    """Half the width of the bin of fio's histogram that holds this latency; at 1 ns wide its edge is its value."""
+    return 2.0 ** (int(ns).bit_length() - 8) if ns >= 128 else 0.0
+
+
+def _own(bins: Counter) -> dict[str, float]:
+    """Percentiles by the nearest rank, the mean and the longest, ns; of fio's histogram of the middles of its bins."""
+    values, counts = (np.array(part) for part in zip(*sorted(bins.items()), strict=True))
+    rising = np.cumsum(counts)
+    own = {name: float(values[np.searchsorted(rising, rising[-1] - rising[-1] // n)]) for name, n in ONE_IN.items()}
+    return own | {"mean": float((values * counts).sum() / rising[-1]), "max": float(values[-1])}
+
+
+def _sides(latencies: dict[str, Counter]) -> list[tuple[str, Counter]]:
+    return [("", latencies["read"] + latencies["write"]), *((f"{side}_", latencies[side]) for side in SIDES)]
+
+
+def _against(label: str, shown: dict, latencies: dict[str, Counter], half_bin: bool = False) -> Compared:
+    """`half_bin`: the latencies are exact, and a percentile is the middle of its bin. Longest latencies are upper edges
+    of bins, and a mean over all I/Os is fio's own sum. A side without I/O has no latency."""
     off, figures = [], 0
-    both = latencies["read"] + latencies["write"]
-    for prefix, bins in (("", both), *((f"{side}_", latencies[side]) for side in SIDES)):
-        if not bins:
-            continue
-        values, counts = (np.array(part) for part in zip(*sorted(bins.items()), strict=True))
-        rising = np.cumsum(counts)
-        own = {name: values[np.searchsorted(rising, rising[-1] - rising[-1] // n)] for name, n in ONE_IN.items()}
-        own |= {"mean": float((values * counts).sum() / rising[-1]), "max": values[-1]}
+    count = {prefix: sum(bins.values()) for prefix, bins in _sides(latencies)}
+    for key, own, figure in (
+        ("ios", count[""], shown["ios"]),
+        *(
+            (f"{side}_iops", shown["iops_mean"] * count[f"{side}_"] / count[""], shown.get(f"{side}_iops"))
+            for side in SIDES
+        ),
+    ):
+        if figure is not None:
+            figures += 1
+            off += [f"{key}: {figure:.6g}, own {own:.6g}"] if abs(figure - own) > SAME * own else []
+    for prefix, bins in _sides(latencies):
+        own = _own(bins) if bins else dict.fromkeys((*ONE_IN, "mean", "max"))
         for name, ns in own.items():
-            figure = shown.get(f"{prefix}lat_{name}_us")
-            if figure is None or (errors and name == "max"):
+            key = f"{prefix}lat_{name}_us"
+            figure = shown.get(key)
+            if figure is None:
                 continue
             figures += 1
-            bound = 1.01 * BIN * max(figure, ns / 1000) + 0.001
-            if abs(figure - ns / 1000) > max(bound, errors.get(f"{prefix}lat_{name}_us") or 0):
-                off.append(f"{prefix}lat_{name}_us: {figure:.6g}, own {ns / 1000:.6g}")
+            if ns is None:
+                off.append(f"{key}: {figure:.6g} of no I/O")
+                continue
+            bound = 2 * _half_bin(ns) if name == "max" else _half_bin(ns) if half_bin or name == "mean" else 0.0
+            if abs(1000 * figure - ns) > bound + SAME * ns + 1:
+                off.append(f"{key}: {figure:.6g}, own {ns / 1000:.6g}")
     return Compared(label, figures, off, "" if figures else "every figure is null")
+
+
+def _cut(label: str, shown: dict, folder: Path, begin_s: int) -> Compared:
+    """A row whose figures begin after the first burst: a pause of a second at least follows, in which one of fio's
+    documents is. What it counts that completed after the begin, late, is known from fio's histogram log by the second:
+    the figures are those without or with these I/Os, or between, or within their stated error."""
+    off, figures = [], 0
+    without, early = (_less_first(folder, begin_s + later) for later in (1, 0))
+    late = {side: _late(folder, number, begin_s, early[side] - without[side]) for number, side in enumerate(SIDES)}
+    for prefix, bins in _sides(without):
+        late_bins = sum((late[side] for side in SIDES if prefix in ("", f"{side}_")), Counter())
+        owns = [_own(of) for of in (bins, bins + late_bins) if of]
+        for name in owns[0] if owns else ():
+            key = f"{prefix}lat_{name}_us"
+            figure = shown.get(key)
+            if figure is None:
+                continue
+            figures += 1
+            lowest, highest = (of(own[name] for own in owns) for of in (min, max))
+            error = shown["errors"].get(key) or 0.0
+            bound = max(2 * _half_bin(highest) + SAME * highest + 1, 1000 * error)
+            if not lowest - bound <= 1000 * figure <= highest + bound:
+                off.append(f"{key}: {figure:.6g}, own {lowest / 1000:.6g} to {highest / 1000:.6g}")
+    return Compared(label, figures, off, "" if figures else "every figure is null")
+
+
+def _late(folder: Path, direction: int, begin_s: int, among: Counter) -> Counter:
+    """Of these I/Os, {ns of lat: I/Os}, those that completed in the second from `begin_s` on by fio's histogram log of
+    clat: for each the next lat at or above it. Row k of a direction is of window k, and has the first I/O after it too,
+    taken for its slowest. All of `among` without a log."""
+    logs, late = sorted(folder.glob("*_clat_hist.[0-9]*.log")), []
+    if not logs:
+        return among
+    for log in logs:
+        rows = [[int(cell) for cell in line.split(",")] for line in log.read_text().splitlines()]
+        rows = [row for row in rows if row[1] == direction]
+        if len(rows) < begin_s:
+            continue
+        zero_ms = min(row[0] - 1000 * (number + 1) for number, row in enumerate(rows))
+        held = [np.flatnonzero(row[3:]).repeat([n for n in row[3:] if n]) for row in rows[begin_s - 1 : begin_s + 1]]
+        if rows[begin_s - 1][0] < zero_ms + 1000 * (begin_s + 1):
+            late.append(held[0].max())
+        late += [] if len(held) < 2 else held[1].tolist()
+    left = sorted(among.elements())
+    out: Counter = Counter()
+    for index in sorted(late, reverse=True):
+        ns = index if index < 128 else (64 + index % 64) << (index // 64 - 1)
+        if above := [at for at in left if at >= ns]:
+            left.remove(above[0])
+            out[above[0]] += 1
+    return out

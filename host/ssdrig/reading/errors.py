@@ -204,7 +204,7 @@ def cause(key: str, rounds: str = "") -> str:
         return "its seconds differ, and the budget of the rig"
     if key in OF_PERCENTILES:
         return "the width of a bin of fio's histogram, and the number of I/Os beyond it"
-    return "the bin of fio's histogram in which the slowest I/O is" if key in OF_MOST[:4] else ""
+    return "the bin of fio's histogram in which the slowest I/O is, and I/Os at the edges" if key in OF_MOST[:4] else ""
 
 
 def named(figures: Mapping) -> dict[str, float]:

@@ -87,7 +87,8 @@ lat_p9999_us | P99.99 latency (lat) | µs | 0 | less | 99.99 % of the I/O were f
 lat_p99999_us | P99.999 latency (lat) | µs | 0 | less | 99.999 % of the I/O (five nines) were faster, from submission to
     completion. Only from 1 000 000 I/Os on.
 lat_max_us | Longest latency (lat) | µs | 0 | less | Of the slowest I/O, from submission to completion: the upper edge
-    of its bin in fio's histogram, which is at most 1.6 % above it.
+    of its bin in fio's histogram, which is at most 1.6 % above it. Whether an I/O at an edge of a window, or of the
+    figures after a first burst, was still in it is not always known: the error covers that.
 clat_mean_us | Mean completion time (clat) | µs | 0 | less | From when the drive was given the I/O to its completion:
     latency less the time that submission took.
 clat_p50_us | Median completion time (clat) | µs | 0 | less | Half of the I/O were faster, from when the drive was given
@@ -261,7 +262,8 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
         return {}
     out: dict[str, Any] = {"lat_mean_us": float((counts[counts > 0] * lat[counts > 0]).sum() / counts.sum())}
     in_window = latency.of_window(data.hist, window.t0_s, window.t1_s)
-    by_kind = {"lat": None, "clat": None, data.documents_of: lat_counts(data, window)}
+    parts = _lat_parts(data, window)
+    by_kind = {"lat": None, "clat": None, data.documents_of: None if parts is None else sum(parts)}
     if len(in_window):
         by_kind[data.hist_of] = latency.counts(in_window)
     bounds: dict[str, float] = {}
@@ -273,6 +275,9 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
             out |= (latencies := percentiles(kind, counts_of, data.k, notes))
             of_kind = errors.of_percentiles(kind, counts_of, errors.PERCENTILES, data.k)
             bounds |= {key: error for key, error in of_kind.items() if latencies.get(key) is not None}
+            if parts is not None and kind != data.hist_of:
+                longest = f"{kind}_max_us"
+                bounds[longest] = max(bounds[longest], out[longest] - _longest_us(parts, data.k))
     mean = out["lat_mean_us"]
     if mean and (slat := 100 * (mean - out.get("clat_mean_us", mean)) / mean) > SLAT_PERCENT:
         notes.append(f"lat_mean_us: {slat:.0f} % of it passed before the drive was given the I/O (slat)")
@@ -285,6 +290,19 @@ def lat_counts(data: RunData, window: Window) -> np.ndarray | None:
     window's side of it. Without that histogram the I/Os between the first and the last document in the window, so that
     no I/O belongs to another; where an edge has none in it within fio's second, the one nearest to the edge. None if
     that is further off."""
+    parts = _lat_parts(data, window)
+    return None if parts is None else parts[0] + parts[1]
+
+
+def _longest_us(parts: tuple[np.ndarray, np.ndarray], k: int) -> float:
+    """The longest latency if no I/O around an edge of the window was in it; of a window of such alone the shortest."""
+    sure = np.flatnonzero(parts[0])
+    at = sure[-1] if len(sure) else np.flatnonzero(parts[1])[0]
+    return float(plat_upper_ns(at)) / 1000 / k
+
+
+def _lat_parts(data: RunData, window: Window) -> tuple[np.ndarray, np.ndarray] | None:
+    """lat_counts() of the documents within the window, and of those around its edges."""
     t_s, most_s = data.lat_t_s, DOCUMENT_S / data.k
     if not len(t_s):
         return None
@@ -297,13 +315,14 @@ def lat_counts(data: RunData, window: Window) -> np.ndarray | None:
     if max(abs(t_s[first] - window.t0_s), abs(t_s[last] - window.t1_s)) > most_s:
         return None
     whole = latency.counts(data.lat_hist[(data.lat_hist[:, 0] > first) & (data.lat_hist[:, 0] <= last)]).astype(float)
+    around = np.zeros_like(whole)
     if data.hist_of != "clat" or not len(data.hist):
-        return whole
+        return whole, around
     if t_s[first] > window.t0_s:
-        whole += _split(data, first, window.t0_s, np.inf)
+        around += _split(data, first, window.t0_s, np.inf)
     if t_s[last] < end_s and last + 1 < len(t_s):
-        whole += _split(data, last + 1, -np.inf, window.t1_s)
-    return whole
+        around += _split(data, last + 1, -np.inf, window.t1_s)
+    return whole, around
 
 
 def _split(data: RunData, document: int, begin_s: float, end_s: float) -> np.ndarray:
