@@ -29,7 +29,7 @@ class Compared(NamedTuple):
 
 def compared(run: Path, report: dict) -> list[Compared]:
     """One for each row with I/O of `report --json`."""
-    folders = _folders(run)
+    folders, dilation = _folders(run), json.loads((run / "run.json").read_text())["drive"].get("time_dilation") or 1
     out = []
     for row in report["rows"]:
         shown = (row["windows"] or {}).get("all")
@@ -41,12 +41,12 @@ def compared(run: Path, report: dict) -> list[Compared]:
             continue
         kind, folder = folders[key]
         if kind == "played":
-            out.append(_against(label, shown, _of_trace(folder), half_bin=True))
+            out.append(_against(label, shown, _of_trace(folder), dilation, half_bin=True))
         elif first := next((note for note in row["notes"] if note.startswith("first burst")), None):
             begin_s = int(first.split("takes ")[1].split(" s")[0])
-            out.append(_cut(label, shown, folder, begin_s))
+            out.append(_cut(label, shown, folder, begin_s, dilation))
         else:
-            out.append(_against(label, shown, _of_fio(folder)))
+            out.append(_against(label, shown, _of_fio(folder), dilation))
     return out
 
 
@@ -98,8 +98,7 @@ def _of_trace(folder: Path) -> dict[str, Counter]:
     times = np.fromfile(folder / "records.bin", "<i8").reshape(-1, 3)
     rows = np.fromfile(folder / start["trace"], TRACE_ROW, offset=HEADER_BYTES)[: len(times)]
     took_ns = times[:, 2] - times[:, 1]
-    dilation = start["how"].get("dilation") or 1
-    return {side: Counter((took_ns[rows["op"] == op] // dilation).tolist()) for op, side in enumerate(SIDES)}
+    return {side: Counter(took_ns[rows["op"] == op].tolist()) for op, side in enumerate(SIDES)}
 
 
 def _half_bin(ns: float) -> float:
@@ -119,9 +118,10 @@ def _sides(latencies: dict[str, Counter]) -> list[tuple[str, Counter]]:
     return [("", latencies["read"] + latencies["write"]), *((f"{side}_", latencies[side]) for side in SIDES)]
 
 
-def _against(label: str, shown: dict, latencies: dict[str, Counter], half_bin: bool = False) -> Compared:
-    """`half_bin`: the latencies are exact, and a percentile is the middle of its bin. Longest latencies are upper edges
-    of bins, and a mean over all I/Os is fio's own sum. A side without I/O has no latency."""
+def _against(label: str, shown: dict, latencies: dict[str, Counter], dilation: int, half_bin: bool = False) -> Compared:
+    """`dilation`: seconds of the host, which these latencies are in, in one of the drive. `half_bin`: the latencies are
+    exact, and a percentile is the middle of its bin. Longest latencies are upper edges of bins, and a mean over all
+    I/Os is fio's own sum. A side without I/O has no latency."""
     off, figures = [], 0
     count = {prefix: sum(bins.values()) for prefix, bins in _sides(latencies)}
     for key, own, figure in (
@@ -146,17 +146,18 @@ def _against(label: str, shown: dict, latencies: dict[str, Counter], half_bin: b
                 off.append(f"{key}: {figure:.6g} of no I/O")
                 continue
             bound = 2 * _half_bin(ns) if name == "max" else _half_bin(ns) if half_bin or name == "mean" else 0.0
-            if abs(1000 * figure - ns) > bound + SAME * ns + 1:
-                off.append(f"{key}: {figure:.6g}, own {ns / 1000:.6g}")
+            if abs(1000 * dilation * figure - ns) > bound + SAME * ns + dilation:
+                off.append(f"{key}: {figure:.6g}, own {ns / dilation / 1000:.6g}")
     return Compared(label, figures, off, "" if figures else "every figure is null")
 
 
-def _cut(label: str, shown: dict, folder: Path, begin_s: int) -> Compared:
+def _cut(label: str, shown: dict, folder: Path, begin_s: int, dilation: int) -> Compared:
     """A row whose figures begin after the first burst: a pause of a second at least follows, in which one of fio's
     documents is. What it counts that completed after the begin, late, is known from fio's histogram log by the second:
     the figures are those without or with these I/Os, or between, or within their stated error."""
     off, figures = [], 0
-    without, early = (_less_first(folder, begin_s + later) for later in (1, 0))
+    begin_s *= dilation
+    without, early = (_less_first(folder, begin_s + later) for later in (dilation, 0))
     late = {side: _late(folder, number, begin_s, early[side] - without[side]) for number, side in enumerate(SIDES)}
     for prefix, bins in _sides(without):
         late_bins = sum((late[side] for side in SIDES if prefix in ("", f"{side}_")), Counter())
@@ -169,9 +170,11 @@ def _cut(label: str, shown: dict, folder: Path, begin_s: int) -> Compared:
             figures += 1
             lowest, highest = (of(own[name] for own in owns) for of in (min, max))
             error = shown["errors"].get(key) or 0.0
-            bound = max(2 * _half_bin(highest) + SAME * highest + 1, 1000 * error)
-            if not lowest - bound <= 1000 * figure <= highest + bound:
-                off.append(f"{key}: {figure:.6g}, own {lowest / 1000:.6g} to {highest / 1000:.6g}")
+            bound = max(2 * _half_bin(highest) + SAME * highest + dilation, 1000 * dilation * error)
+            if not lowest - bound <= 1000 * dilation * figure <= highest + bound:
+                off.append(
+                    f"{key}: {figure:.6g}, own {lowest / dilation / 1000:.6g} to {highest / dilation / 1000:.6g}"
+                )
     return Compared(label, figures, off, "" if figures else "every figure is null")
 
 
