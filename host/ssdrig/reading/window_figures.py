@@ -263,7 +263,7 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
     out: dict[str, Any] = {"lat_mean_us": float((counts[counts > 0] * lat[counts > 0]).sum() / counts.sum())}
     in_window = latency.of_window(data.hist, window.t0_s, window.t1_s)
     parts = _lat_parts(data, window)
-    by_kind = {"lat": None, "clat": None, data.documents_of: None if parts is None else sum(parts)}
+    by_kind = {"lat": None, "clat": None, data.documents_of: None if parts is None else parts[0] + parts[1]}
     if len(in_window):
         by_kind[data.hist_of] = latency.counts(in_window)
     bounds: dict[str, float] = {}
@@ -275,7 +275,7 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
             out |= (latencies := percentiles(kind, counts_of, data.k, notes))
             of_kind = errors.of_percentiles(kind, counts_of, errors.PERCENTILES, data.k)
             bounds |= {key: error for key, error in of_kind.items() if latencies.get(key) is not None}
-            if parts is not None and kind != data.hist_of:
+            if parts is not None and kind == data.documents_of != data.hist_of:
                 longest = f"{kind}_max_us"
                 bounds[longest] = max(bounds[longest], out[longest] - _longest_us(parts, data.k))
     mean = out["lat_mean_us"]
