@@ -2,6 +2,7 @@
 of each I/O of a played trace. Of the reading's code nothing is used but the names of the figures."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ TRACE_ROW = np.dtype(
     [("t", "<i8"), ("offset", "<i8"), ("length", "<u4"), ("op", "u1"), ("flags", "u1"), ("depth", "<u2")]
 )
 SIDES = ("read", "write")
+LAT = re.compile(r"(read_|write_)?c?lat_\w+_us$")  # figures of latencies
 
 
 class Compared(NamedTuple):
@@ -36,8 +38,13 @@ def compared(run: Path, report: dict) -> list[Compared]:
         key = (row["path"], json.dumps(row["point"], sort_keys=True), row["round"])
         label = " ".join(str(part) for part in key if part not in (None, "{}"))
         if key not in folders or not shown or not shown.get("ios"):
-            if row["do"] in ("fill", "load", "replay", "wear") and row["state"] == "done":
-                out.append(Compared(label, 0, [], "no folder of this row" if key not in folders else "no I/O in it"))
+            windows = [window for window in (row["windows"] or {}).values() if window]
+            off = [
+                name for window in windows for name, value in window.items() if value is not None and LAT.match(name)
+            ]
+            if off or row["do"] in ("fill", "load", "replay", "wear") and row["state"] == "done":
+                why = "no folder of this row" if key not in folders else "no I/O in it"
+                out.append(Compared(label, 0, [f"{name}: of no I/O" for name in off], why))
             continue
         kind, folder = folders[key]
         if kind == "played":

@@ -17,7 +17,7 @@ HOST = Path(__file__).parents[2] / "host"
 ENV = os.environ | {"PYTHONPATH": str(HOST)}
 SATA, NVME = ("--virtual", "sata-tlc", "--capacity", "256MiB"), ("--virtual", "nvme-tlc", "--capacity", "512MiB")
 LACKS = {"host-memory": "hmb", "placement": "fdp", "zones": "zoned"}  # of the virtual drive: refused
-NO_LOAD = {  # writes and reads by our own code, not by fio
+NO_LOAD = {  # writes and reads by our own code, not by fio: no row has any latency
     "idle-power": "it rests",
     "powerloss": "its writers are our own",
     "retention-verify": "it reads by our own code",
