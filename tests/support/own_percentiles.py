@@ -49,11 +49,16 @@ def compared(run: Path, report: dict) -> list[Compared]:
         kind, folder = folders[key]
         if kind == "played":
             out.append(_against(label, shown, _of_trace(folder), dilation, half_bin=True))
-        elif first := next((note for note in row["notes"] if note.startswith("first burst")), None):
+            continue
+        if first := next((note for note in row["notes"] if note.startswith("first burst")), None):
             begin_s = int(first.split("takes ")[1].split(" s")[0])
             out.append(_cut(label, shown, folder, begin_s, dilation))
         else:
             out.append(_against(label, shown, _of_fio(folder), dilation))
+        by_second = _by_second(folder)
+        for name, window in row["windows"].items():
+            if window and window.get("clat_max_us") is not None and by_second:
+                out += _in_window(f"{label}, {name}", window, by_second, dilation)
     return out
 
 
@@ -73,9 +78,14 @@ def _of_fio(folder: Path) -> dict[str, Counter]:
     """{side: {ns: I/Os}} of fio's last document."""
     if slices := sorted(folder.glob("*/out.json")):  # of a wear step, each a job
         return {side: sum((_of_fio(one.parent)[side] for one in slices), Counter()) for side in SIDES}
+    return _bins(_last(folder))
+
+
+def _last(folder: Path) -> dict:
+    """fio's last document: the one at the end of its output is on many lines."""
     text = (folder / "out.json").read_text()
-    at = text.rfind("\n{\n")  # the one at its end is on many lines
-    return _bins(json.JSONDecoder().raw_decode(text, at + 1)[0] if at >= 0 else _documents(folder)[-1])
+    at = text.rfind("\n{\n")
+    return json.JSONDecoder().raw_decode(text, at + 1)[0] if at >= 0 else _documents(folder)[-1]
 
 
 def _documents(folder: Path) -> list[dict]:
@@ -91,11 +101,67 @@ def _less_first(folder: Path, until_s: float) -> dict[str, Counter]:
     return {side: bins - first.get(side, Counter()) for side, bins in _of_fio(folder).items()}
 
 
-def _bins(document: dict) -> dict[str, Counter]:
+def _index_ns(index: int) -> float:
+    """The middle of a bin of fio's histogram log, as its documents name it."""
+    shift = max(0, index // 64 - 1)
+    return index if index < 128 else ((64 + index % 64) << shift) + (1 << shift) // 2
+
+
+def _by_second(folder: Path) -> list[Counter]:
+    """{ns of clat: I/Os} of each second that each row of fio's histogram logs has closed. Row k of a log and direction
+    is of window k, with the first I/O after it, taken for its slowest: that is of its own second if it was late. What
+    came after the last row is of the next second, or of the last one where the job ended within 100 ms of it."""
+    streams = []
+    for log in sorted(folder.glob("*_clat_hist.[0-9]*.log")):
+        rows = [[int(cell) for cell in line.split(",")] for line in log.read_text().splitlines()]
+        streams += [of for side in range(3) if (of := [row for row in rows if row[1] == side])]
+    zeros_ms = [min(row[0] - 1000 * (k + 1) for k, row in enumerate(rows)) for rows in streams]
+    shifts = [round((zero_ms - min(zeros_ms)) / 1000) for zero_ms in zeros_ms]
+    seconds: list[Counter] = [
+        Counter() for _ in range(max(map(lambda of, by: len(of) + by, streams, shifts), default=0))
+    ]
+    for rows, zero_ms, shift in zip(streams, zeros_ms, shifts, strict=True):
+        for k, row in enumerate(rows):
+            for index, count in enumerate(row[3:]):
+                if count:
+                    seconds[k + shift][_index_ns(index)] += count
+                    slowest = _index_ns(index)
+            if row[0] > zero_ms + 1000 * (k + 1) + 1:
+                seconds[k + shift][slowest] -= 1
+                if (own := (row[0] - min(zeros_ms)) // 1000) < len(seconds):
+                    seconds[own][slowest] += 1
+    seconds = seconds[: min(map(lambda of, by: len(of) + by, streams, shifts), default=0)]
+    last = _last(folder)
+    if seconds and len(streams) == 1:
+        whole = sum(_bins(last, "clat_ns").values(), Counter())
+        rest = whole - sum(seconds, Counter())
+        after = last["jobs"][0]["job_runtime"] - 1000 * len(seconds) >= 100
+        seconds = [*seconds, rest] if after else [*seconds[:-1], seconds[-1] + rest]
+    return seconds
+
+
+def _in_window(label: str, shown: dict, by_second: list[Counter], dilation: int) -> list[Compared]:
+    """The figures of clat of whole seconds, all of which the log has closed; none for other windows."""
+    begin, end = (round(dilation * shown[key]) for key in ("t0_s", "t1_s"))
+    if end > len(by_second):
+        return []
+    own = _own(+sum(by_second[begin:end], Counter()))
+    off, figures = [], 0
+    for name, ns in own.items():
+        figure = shown.get(f"clat_{name}_us")
+        if figure is not None:
+            figures += 1
+            bound = 2 * _half_bin(ns) if name == "max" else 0.0
+            if abs(1000 * dilation * figure - ns) > bound + SAME * ns + dilation:
+                off.append(f"clat_{name}_us: {figure:.6g}, own {ns / dilation / 1000:.6g}")
+    return [Compared(label, figures, off, "")]
+
+
+def _bins(document: dict, kind: str = "lat_ns") -> dict[str, Counter]:
     out = {side: Counter() for side in SIDES}
     for job in document["jobs"]:
         for side in SIDES:
-            for ns, count in job.get(side, {}).get("lat_ns", {}).get("bins", {}).items():
+            for ns, count in job.get(side, {}).get(kind, {}).get("bins", {}).items():
                 out[side][int(ns)] += count
     return out
 

@@ -3,6 +3,7 @@ reading is changed."""
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import own_percentiles
@@ -11,7 +12,6 @@ from fio_folders import START_MS, write_step
 from synthetic_plan import GAP_NS, Writer
 
 from ssdrig.load import fiotext
-from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import directions, table, window_figures
 from ssdrig.views import documents
 
@@ -30,6 +30,7 @@ read = 50
 block = "4 KiB"
 qd = 1
 time = "8 s"
+windows = { middle = "2 s..5 s" }
 [[step]]
 name = "bursts"
 do = "load"
@@ -92,7 +93,7 @@ def made(tmp_path_factory):
     writer.load("mixed", [5000] * 8, 2.0)
     writer.load("bursts", [2000 * on for on in bursting], 2.0)
     run = writer.end()
-    mixed = [second(n, 2500, us, side, dice) for n in range(8) for side, us in enumerate((80, 300))]
+    mixed = [second(n, 2500, us + 10 * n, side, dice) for n in range(8) for side, us in enumerate((80, 300))]
     put(run, "mixed", sorted(sum(mixed, [])), 8)
     us = [3000] * FIRST_S + [200] * (OFF_S + ON_S) + [100] * (OFF_S + ON_S)
     bursts = [second(n, 2000, us[n], 1, dice) for n, on in enumerate(bursting) if on]
@@ -106,8 +107,8 @@ def compared(run) -> dict[str, own_percentiles.Compared]:
 
 def test_figures_of_a_made_run_are_equal(made):
     rows = compared(made)
-    assert {label: row.off for label, row in rows.items()} == {"mixed": [], "bursts": []}
-    assert (rows["mixed"].figures, rows["bursts"].figures) == (18, 4)
+    assert {label: row.off for label, row in rows.items()} == {"mixed": [], "mixed, middle": [], "bursts": []}
+    assert [row.figures for row in rows.values()] == [18, 5, 4]
 
 
 def test_error_of_the_longest_of_a_row_after_its_first_burst_covers_one_that_completed_late(made):
@@ -140,9 +141,14 @@ def merged():
 
 
 def shifted(by_s: int):
-    parts = window_figures._lat_parts
-    moved = lambda data, window: parts(data, Window(window.name, window.t0_s + by_s, window.t1_s, {}))
-    return window_figures, "_lat_parts", moved
+    figures = window_figures.figures_in
+
+    def late(data, window):
+        at = [min(max(0, t_s + by_s), len(data.iops)) for t_s in (window.t0_s, window.t1_s)]
+        at = at if at[0] < at[1] else [window.t0_s, window.t1_s]
+        return figures(data, replace(window, t0_s=at[0], t1_s=at[1])) | {"t0_s": window.t0_s, "t1_s": window.t1_s}
+
+    return window_figures, "figures_in", late
 
 
 @pytest.mark.parametrize(
@@ -152,11 +158,12 @@ def shifted(by_s: int):
         (lambda: dropped(0.99), "mixed"),
         (lambda: dropped(1.0), "mixed"),
         (merged, "mixed"),
+        (lambda: shifted(1), "mixed, middle"),
         (lambda: shifted(-1), "bursts"),
         (lambda: shifted(-FIRST_S), "bursts"),
         (lambda: shifted(FIRST_S), "bursts"),
     ],
-    ids=["median bin", "P99's bin", "longest bin", "reads with writes", "1 s early", "first burst", "a cycle late"],
+    ids=["median bin", "P99", "longest", "reads with writes", "1 s late", "1 s early", "first burst", "a cycle late"],
 )
 def test_a_changed_reading_is_off(made, monkeypatch, change, label):
     monkeypatch.setattr(*change())
