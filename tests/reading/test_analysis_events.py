@@ -59,6 +59,23 @@ def test_an_event_in_words(event_, log, mark):
         assert event_words.words(event_) == log
 
 
+SHAPE = {"blocks": [[4096, 100]], "queue_depth": 32, "threads": 1, "engine": "libaio", "compressible": 0}
+
+
+@pytest.mark.parametrize(
+    ("more", "figures"),
+    [
+        ({"rows": [SHAPE | {"word": "write", "random": False, "iops": 5285.0, "bytes_per_s": 692.7e6}]}, "693 MB/s"),
+        ({"rows": [SHAPE | {"word": "read", "random": True, "iops": 131_616.0, "bytes_per_s": 539e6}]}, "131616 IOPS"),
+        ({"rows": [], "why": "fio does not start"}, "fio does not start"),
+        ({"rows": [{"word": 7}, None], "why": None}, "not known"),
+    ],
+)
+def test_a_ceiling_is_told_by_its_figures(more, figures):
+    words = event_words.words(event(2, "ceiling", **more))
+    assert figures in words and "queue depth" not in words
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -5,7 +5,7 @@ from typing import Any
 
 from ssdrig.base.errors import by_a_person
 from ssdrig.meter import calibration
-from ssdrig.reading.events import REASONS, step_label
+from ssdrig.reading.events import REASONS, ceiling_figures, step_label
 from ssdrig.reading.rundata import asked_cut_ns
 
 MOST_WORDS = 300
@@ -88,6 +88,8 @@ def _words(kind: str, event: dict) -> str:
     if kind == "pairing":
         verdict = str(event.get("verdict")).replace("_", " ")
         return f"rig and drive: {verdict}" + (f": {event['why']}" if event.get("why") else "")
+    if kind == "ceiling":
+        return f"fio alone, without the drive: {ceiling_figures(event) or event.get('why') or 'not known'}"
     if kind == "note":
         return f"note: {event.get('text')}"
     if kind in ("cut.asked", "cut.dropped"):

@@ -207,7 +207,7 @@ const Live = (() => {
     $("rig").replaceChildren(
       el("p", `${of.simulated && !of.board.includes("SIMULATED") ? "SIMULATED " : ""}${of.board}, firmware ${of.firmware}`),
       ...of.rails.map((rail) => el("p", `${rail.name}: ${rail.chip}${rail.samples_per_s ? `, ${num(rail.samples_per_s, 0)} samples a second` : ""}`, { class: "soft" })),
-      el("p", `${lost}; times within ±${run.clock_us == null ? "–" : run.clock_us >= 10_000 ? `${num(run.clock_us / 1000, 0)} ms` : `${num(run.clock_us, 0)} µs`}; ${of.calibrated.length ? `calibrated ${of.calibrated.join(", ")}` : "not calibrated"}`, { class: "soft" }),
+      el("p", `${lost}; ${run.clock_us == null ? "error of its times not known yet" : run.clock_us >= 10_000 ? `times within ±${num(run.clock_us / 1000, 0)} ms` : `times within ±${num(run.clock_us, 0)} µs`}; ${of.calibrated.length ? `calibrated ${of.calibrated.join(", ")}` : "not calibrated"}`, { class: "soft" }),
     );
   }
   function trust(items) {
