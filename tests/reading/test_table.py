@@ -294,7 +294,7 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
     table_ = table.load(w.end())
     rest = table_.rows[-1]
     assert (
-        sentences(rest)[0] == "quiet after 40 s at 0.500 W; 26.0 J above that"
+        sentences(rest)[0] == "quiet after 40 s at 0.5000 ± 0.0058 W; 26.00 ± 0.30 J above that"
         and "500 MB written" in sentences(rest)[1]
     )
     assert rest.result["J_per_GB"] is None  # no rest of the run without NAND writes says what staying awake takes

@@ -55,7 +55,7 @@ def test_the_traces_in_short():
     late = played | {"lag": {"as_recorded": False}, "all": None, "data_rate_MBps": None}
     bench = table("bench-light-like", [row("empty", played, energy_J_per_GB=3.21), row("full", late)])
     assert review_says.traces([bench]) == (
-        "bench-light-like, empty: 251 MB/s while busy, mean service time 90 µs, P99 1\u202f203 µs, 3.21 J/GB;"
+        "bench-light-like, empty: 251 MB/s while busy, mean service time 90.4 µs, P99 1.20 ms, 3.21 J/GB;"
         " bench-light-like, full: NOT PLAYED AT THE TRACE'S TIMES."
     )
     assert review_says.traces([CACHE]) == ""

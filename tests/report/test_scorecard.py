@@ -4,7 +4,7 @@ import pytest
 
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.report import scorecard
-from ssdrig.report.library import Entry
+from ssdrig.report.library import Compared, Entry, Facts, Member
 from ssdrig.report.scorecard import Place
 from ssdrig.views import context
 
@@ -41,3 +41,11 @@ def test_what_cannot_be_compared_has_no_place():
 def test_a_unit_stands_once_in_a_heading(word, values, unit):
     heading = context.unit(word, values).heading
     assert heading.count('class="unit"') == bool(unit) and heading.endswith(f">{unit}</span>" if unit else "IOPS")
+
+
+def test_an_unknown_error_is_stated_below_the_table(monkeypatch):
+    members = [Member(Facts("x"), "A", "default OP", "", {}, True)]
+    for error, stated in ((None, True), (3.0, False)):
+        one = Compared("k", "Speed", "MB/s", "more", [Entry(0, Uncertain(100.0, error))])
+        monkeypatch.setattr(scorecard, "lines", lambda _, one=one: [(0, one)])
+        assert ("without ±" in scorecard.table(members)) == stated

@@ -6,12 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from synthetic_plan import DRIVE, Writer
+from synthetic_run import seal
 from test_power_states import MS, S, device
 
 from ssdrig.drive.smart import nvme_pages
 from ssdrig.plan.rules import quiet
 from ssdrig.reading import rest, table
 from ssdrig.report import page
+from ssdrig.runs import journal
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.average_power import formula as average_power_terms
 from ssdrig.views.context import Context
@@ -131,7 +133,7 @@ def test_a_rest_is_told_by_the_samples_of_the_step_itself(tmp_path):
     assert (live["after_s"], live["above_J"]) == (4, pytest.approx(1.35 + 2.55))
     assert (rest.result["after_s"], rest.result["above_J"]) == (3, pytest.approx(2.55, rel=0.01))
     assert rest.result["energy_J"] == pytest.approx(3 * 0.9 + 7 * 0.05, rel=0.01) and rest.result["lasted_s"] == 10
-    assert sentences(rest)[0] == "quiet after 3 s at 0.0500 W; 2.55 J above that"
+    assert sentences(rest)[0] == "quiet after 3 s at 0.05000 ± 0.00059 W; 2.549 ± 0.030 J above that"
     assert rest.result["J_per_GB"] is None and rest.result["J_per_GB_why"]  # what staying awake takes is not known
 
 
@@ -149,9 +151,9 @@ def test_average_power_is_the_closed_form_term_by_term():
     assert sum(term.energy_J for term in average.terms) == pytest.approx(joules)
     assert sum(term.share for term in average.terms) == pytest.approx(1)
     lines = average.lines()
-    assert (
-        lines[0].startswith("average power 43.46 mW (error not known), 1.043 Wh a day") and "over 20 days" in lines[0]
-    )
+    assert lines[0].startswith("average power 0.0435 W, error not known, 1.04 Wh a day") and "of 20 days" in lines[0]
+    known = average_power_formula.average(BENCH, 40e9, "a heavy user", {"bench_J": 60.0, "idle_W": 4e-4})
+    assert known.lines()[0].startswith("average power 0.04346 ± 0.00040 W, 1.0431 ± 0.0096 Wh a day")
     assert [line for line in lines if line.startswith("assumed: a heavy user writes 40.0 GB a day")]
     assert len(lines) == 1 + 4 + len(average.assumptions)
     # without downtime it is the benchmark's own power
@@ -253,10 +255,22 @@ def test_the_view_says_what_the_line_is(run):
     assert (
         "1.2" in made
         and " W to keep it awake, 41.5 ± " in made
-        and "by 3 points; 1 that did not reach their rate left out" in made
+        and "by 3 points; 1 left out, below the rate asked for" in made
     )
     assert made in page.render([run])
     assert load_line_html.in_words(load_line_fit.fit([])).startswith("no line: 0 of 0 points")
+
+
+def test_a_line_that_is_not_claimed_has_no_figures_in_its_caption(tmp_path):
+    folder = lined(tmp_path).path
+    events = journal.events(folder)
+    busy = {"kind": "witness", "step": "reads", "label": "reads rate=1kIOPS", "cpus_busy_percent": [100.0]}
+    seal(folder, [*events[:-1], {"t_ns": events[-1]["t_ns"], **busy}, events[-1]])
+    run = table.load(folder)
+    made = load_line_html.load_line_view(Context([run], [""], run.plan.shows[0]))
+    assert "to keep it awake" not in made and "<p>not claimed, host: reads rate=1kIOPS: " in made
+    two = load_line_html.load_line_view(Context([run, run], ["x", "y"], run.plan.shows[0]))
+    assert two.count("<p>x: not claimed, host: ") == 1 and "to keep it awake" not in two
 
 
 # --- average power on a page

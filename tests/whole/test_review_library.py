@@ -178,6 +178,28 @@ def test_the_cards_of_a_section_are_side_by_side_in_print(chromium, page):
     assert lowest < 400  # px; a sheet of A4 has about 1000
 
 
+PRINTED = """(() => {
+  const px = (of) => [...document.querySelectorAll(of)].map((el) => parseFloat(getComputedStyle(el).fontSize));
+  return [
+    Math.min(...px(".scorecard :is(th, td, a)")),
+    [...new Set(px("article li, section > ul li, article > p, .headline p.soft, .about td"))],
+    [...document.querySelectorAll(".headline > details, .causes")].map((el) => el.lastElementChild.clientHeight > 0),
+    [...document.querySelectorAll("section > .cards .name")].filter((el) => el.scrollWidth > el.clientWidth + 1).length,
+    document.querySelector(".scorecard").scrollWidth,
+  ];
+})()"""
+
+
+def test_a_printed_page_can_be_read(chromium, page):
+    """No text of the table below 7 pt, all prose of one size, no name cut, and what is not claimed with its reasons."""
+    sized(chromium, 717)  # px of A4 within its margins
+    chromium.open(page, ready=READY)
+    chromium.send("Emulation.setEmulatedMedia", {"media": "print"})
+    smallest, prose, opened, cut, width = chromium.js(PRINTED)
+    chromium.send("Emulation.setEmulatedMedia", {"media": ""})
+    assert smallest >= 7 * 96 / 72 and prose == [11] and opened == [True, True] and cut == 0 and width <= 717
+
+
 def test_an_axis_of_words_names_a_unit_once(page):
     titles = re.findall(r"<h3>([^<]*)(?: <span class=.unit.>([^<]*))?", page.read_text())
     assert len(titles) > 12 and [title for title, unit in titles if unit and unit in title] == []

@@ -95,6 +95,7 @@ def scorecard(html):
     """Of each row its title, the places of the reviewed drive, and (run, classes, value, comparison) of its cells."""
     out = []
     for row in re.findall(r'<tr data-key="[^"]*">.*?</tr>', html.split('class="scorecard"')[1].split("</table>")[0]):
+        row = row.replace("\xa0", " ")  # what keeps a value, its error and its marks in one line
         cells = re.findall(
             r'<td data-run="(\d+)"(?: class="([^"]*)")?[^>]*>(?:★ )?([^<]*?) ?(?:<i data-against="(\w+)".*?)?</td>', row
         )

@@ -11,7 +11,8 @@ from ssdrig.plan import document, grammar
 
 TABLE = Path(__file__).with_name("sections.toml")
 LEVELS = ("quick", "standard", "full")
-FIGURE_KEYS = ("plan", "of", "where", "window", "value", "title", "better")
+FIGURE_KEYS = ("plan", "of", "where", "window", "value", "title", "better", "link")
+LINKS = ("PCIe", "SATA")
 KEYS = ("plan", "level", "variant", "set", "quick")
 
 
@@ -48,7 +49,7 @@ class Entry:
 class Figure:
     """What of a plan is compared with earlier reviews: values of a step by the plan's words, or facts of its views;
     `where` its points lie, in a `window` (None: the whole step). `better`: "more" or "less", where the figure itself
-    has none."""
+    has none. `link`: of the drives that can have it, one of LINKS; "": of any."""
 
     plan: str
     of: str
@@ -57,6 +58,7 @@ class Figure:
     where: Mapping[str, str] = field(default_factory=dict)
     window: str | None = None
     better: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,10 @@ def _figure(row: Mapping, where: str) -> Figure:
         raise UsageError(f"only {', '.join(FIGURE_KEYS)}", f"{unknown[0]} in {where}", "leave it out")
     if (better := row.get("better", "")) not in ("", "more", "less"):
         raise UsageError('better = "more" or "less"', f"{better!r} in {where}", "name one, or leave it out")
+    if (link := row.get("link", "")) not in ("", *LINKS):
+        raise UsageError(f"link = one of {', '.join(LINKS)}", f"{link!r} in {where}", "name one, or leave it out")
     points = dict(word.partition("=")[::2] for word in row.get("where", "").split())
-    return Figure(row["plan"], row["of"], row["title"], tuple(row["value"]), points, row.get("window"), better)
+    return Figure(row["plan"], row["of"], row["title"], tuple(row["value"]), points, row.get("window"), better, link)
 
 
 def _entry(row: Mapping, where: str) -> Entry:

@@ -121,8 +121,8 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
         return (
             None,
             times,
-            f"SMART read {100 * shares[edge]:.0f} % of its I/O from its {('start', 'end')[edge]},"
-            f" at {times[edge]:.1f} s (limit {100 * EDGE_SHARE:.0f} %)",
+            f"the SMART reading nearest to its {('start', 'end')[edge]}, at {times[edge]:.1f} s,"
+            f" is {100 * shares[edge]:.0f} % of its I/O away (limit {100 * EDGE_SHARE:.0f} %)",
         )
     ((_, amplification),) = wa.during([polls[i] for i in ends])
     if amplification.value is None:

@@ -213,7 +213,7 @@ def hosts_of_review(runs: Mapping[str, RunData]) -> str:
             wrong.setdefault(line, []).append(name)
     lines = [f"{line} ({', '.join(names)})" for line, names in wrong.items()]
     name, *first = known[0]
-    table = f"<p>As it was for {escape(name)}:</p>{_conditions(*first)}"
+    table = f"<details><summary>Settings during {escape(name)}</summary>{_conditions(*first)}</details>"
     return f'<section id="host"><h2>Host and drive</h2>{_wrong_words(lines)}{table}</section>'
 
 

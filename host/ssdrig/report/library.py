@@ -285,8 +285,9 @@ class _Reading(NamedTuple):
 
 
 def compared(of: reviews.Figure, word: str, drives: Sequence[Member]) -> Compared | None:
-    """A figure of a section of all members that ran its plan; None where the reviewed drive did not."""
-    if (reviewed := reviewed_table(drives, of.plan)) is None:
+    """A figure of a section of all members that ran its plan; None where the reviewed drive did not, or where its link
+    is another than the figure's."""
+    if (reviewed := reviewed_table(drives, of.plan)) is None or _unlike(of.link, reviewed.data.header["drive"]):
         return None
     readings = {
         i: _reading(member.tables[of.plan], of, word) for i, member in enumerate(drives) if of.plan in member.tables
@@ -303,13 +304,17 @@ def compared(of: reviews.Figure, word: str, drives: Sequence[Member]) -> Compare
     return Compared(f"{of.plan}-{word}", title, unit_name, of.better or first.better, entries)
 
 
+def _unlike(link: str, drive: Mapping) -> bool:
+    """Whether a drive is known to have another link than a figure needs; "": any."""
+    own = str(drive.get("link") or "").partition(" ")[0] or {"NVMe": "PCIe"}.get(str(drive.get("interface")), "")
+    return bool(link and own in reviews.LINKS and own != link)
+
+
 def _scale(word: str, name: str, values: Sequence[float | None]) -> tuple[float, str]:
     """The factor and the unit in which the values of one figure read best."""
     if word in shows.VALUES:
         shown = unit(word, values)
         return shown.scale, shown.name
-    if name == "MB/s":  # the speeds of a drive in one unit, each in a card
-        return 1, name
     top = max((abs(value) for value in values if value is not None), default=0.0)
     scales = (scale for scale in headline.SCALES.get(name, ()) if top >= scale[0])
     _, factor, shown_name = next(scales, (0, 1, name))
@@ -324,7 +329,8 @@ def _reading(run: Table, of: reviews.Figure, word: str) -> _Reading:
         term = BY_KEY.get(key)
         value = uncertain_at(run, of.of, where, word, of.window)
         cause = errors.cause(key, value_at(run, of.of, where, word, of.window)[1])
-        return _Reading(value, name, term.better if term else "", label(word), _doubt(run, of, word), cause)
+        doubt = _doubt(run, of, word) or headline.as_large(value, name)
+        return _Reading(value, name, term.better if term else "", label(word), doubt, cause)
     wanted = plan_headline.Figure("", of.of, tuple(where.items()), of.window or "", word)
     filled = headline.fill(run, wanted)
     fact = filled.fact or headline.Fact(headline.lacking(filled.why))

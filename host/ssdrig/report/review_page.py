@@ -20,21 +20,22 @@ from ssdrig.report import about, economy, library, page, review_says, scorecard,
 from ssdrig.report import publication as publications
 from ssdrig.report.library import Member
 from ssdrig.views import headline, svg, trust_strip
-from ssdrig.views.context import Cell, Context, number_table, plus_minus
+from ssdrig.views.context import Cell, Context, Unit, number_table, plus_minus, unit
 
 NARROW, WIDE, ROW = 3, 6, 12  # columns of a figure, and of a row of plots
 ROWS_OF_HEADLINE, ROWS = 2, 1  # of plots that are not folded
 MOST_LISTED = 4  # members whose table is not folded
 AVERAGE = "average-power"  # the view of a plan
-WINDOWS = (  # columns of the table of windows: the plan's word, heading, unit
-    ("iops", "IOPS", ""),
-    ("lat_mean", "Mean latency", "µs"),
-    ("lat_p99", "P99", "µs"),
-    ("W", "Power", "W"),
-    ("uJ/IO", "Energy per I/O", "µJ"),
-    ("iops/W", "IOPS per watt", ""),
-    ("wa", "WA", ""),
-)
+WINDOWS = {  # columns of the table of windows, by the plan's word
+    "iops": "IOPS",
+    "lat_mean": "Mean latency",
+    "lat_p99": "P99",
+    "W": "Power",
+    "uJ/IO": "Energy per I/O",
+    "iops/W": "IOPS per watt",
+    "wa": "WA",
+}
+NAMED = ("iops", "iops/W")  # of them those whose headings have the unit
 # views that draw all runs in one plot; the others are tables and panels of a run each
 TOGETHER = ("scatter", "series", "rounds", "lines", "bars", "histogram", "load-line", "plateaus", "demand")
 POWER, ENDURANCE = "Power", "Endurance"  # sections with more than their plans
@@ -242,7 +243,7 @@ def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Memb
             sentence = " ".join(words for words in (good, *not_claimed) if words)
         if part.title == ENDURANCE:
             sentence = review_says.endurance(list(tables.values()), *_rating(review))[0]
-            sentence = f"{sentence[:1].upper()}{sentence[1:]}."
+            sentence = f"{sentence}."
         if sentence or failed:
             warn = "".join(f' <span class="state">{escape(line)}</span>' for line in failed)
             out.append(f'<li><a href="#s{i}">{escape(part.title)}</a>: {escape(sentence)}{warn}</li>')
@@ -360,16 +361,23 @@ def _split(plots: str, rows: int) -> tuple[str, str]:
 
 def windows(tables: Sequence[Table], names: Sequence[str]) -> str:
     """The windows that a plan names in its loads, with their figures; "" without any."""
-    lines = []
-    for run, name in zip(tables, names, strict=True):
-        for row in run.rows:
-            if row.state != "done" or row.round is not None or len(row.windows) < 2:
-                continue
-            for window, figures in row.windows.items():
-                if figures:
-                    label = ", ".join(filter(None, (row.act.label, window, name)))
-                    lines.append((label, [_span(figures), *(_of_window(row, window, word) for word, *_ in WINDOWS)]))
-    heads = [("From, to", "s"), *((title, unit) for _, title, unit in WINDOWS)]
+    shown = [
+        (name, row, window)
+        for run, name in zip(tables, names, strict=True)
+        for row in run.rows
+        if row.state == "done" and row.round is None and len(row.windows) > 1
+        for window, figures in row.windows.items()
+        if figures
+    ]
+    units = {word: unit(word, [row.value(word, window) for _, row, window in shown]) for word in WINDOWS}
+    lines = [
+        (
+            ", ".join(filter(None, (row.act.label, window, name))),
+            [_span(row.windows[window] or {}), *(_of_window(row, window, of) for of in units.values())],
+        )
+        for name, row, window in shown
+    ]
+    heads = [("From, to", "s"), *((WINDOWS[word], "" if word in NAMED else of.name) for word, of in units.items())]
     return number_table("Window", heads, lines) if lines else ""
 
 
@@ -377,13 +385,13 @@ def _span(figures: Mapping) -> Cell:
     return Cell(words=f"{figures['t0_s']:.0f} to {figures['t1_s']:.0f}")
 
 
-def _of_window(row: Row, window: str, word: str) -> Cell:
+def _of_window(row: Row, window: str, of: Unit) -> Cell:
     """A figure with its error, and the mark of one that is not claimed; or why it is not known."""
-    key, figures = shows.VALUES[word][0], row.windows.get(window) or {}
+    key, figures = shows.VALUES[of.word][0], row.windows.get(window) or {}
     value = errors.of(key, figures)
     if value.value is None:
-        return Cell(why=row.why_not(word))
-    return Cell(words=trust_strip.marked(plus_minus(value), key, figures))
+        return Cell(why=row.why_not(of.word))
+    return Cell(words=trust_strip.marked(plus_minus(value.scaled(of.scale)), key, figures))
 
 
 def _drawn(context: Context, own: Context) -> str:
@@ -430,6 +438,7 @@ def gaps(tables: Mapping[str, Table]) -> str:
 def footer(tables: Mapping[str, Table]) -> str:
     versions = ", ".join(sorted({str(run.data.header.get("ssdrig")) for run in tables.values()}))
     return (
-        f"<footer class='soft'>Made by ssdrig {escape(versions)} from the folders of the runs alone. Point at a cell"
-        " for its rounds, or for the reason why it is empty. No part of this page is fetched from a network.</footer>"
+        f"<footer class='soft'>Made by ssdrig {escape(versions)} from the folders of the runs alone. <span"
+        " class='screen'>Point at a cell for its rounds, or for the reason why it is empty. </span>No part of this page"
+        " is fetched from a network.</footer>"
     )

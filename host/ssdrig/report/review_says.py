@@ -9,8 +9,9 @@ from ssdrig.base import words
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import digits
 from ssdrig.plan.rules import steady
-from ssdrig.reading import filling, gaps, smart, table, trust
+from ssdrig.reading import errors, filling, gaps, smart, table, trust
 from ssdrig.reading.row import Row, Table, Verdict
+from ssdrig.views import headline
 from ssdrig.views.average_power import formula as average_power_formula
 from ssdrig.views.average_power import formula as average_power_terms
 from ssdrig.views.context import doubt_at, figure, plus_minus, uncertain_at
@@ -40,9 +41,7 @@ def of_plan(run: Table) -> list[str]:
             paths = show["of"] if isinstance(show["of"], list) else [show["of"]]
             for path in paths:
                 doubt = doubt_at(run, path, {}, "W")
-                out.append(
-                    f"{path}: {f'not claimed, {doubt}' if doubt else load_line_html.in_words(line_of(run, path))}"
-                )
+                out.append(f"{path}: {load_line_html.in_words(line_of(run, path), doubt)}")
     for row in run.rows:
         lines = sentences(row) if row.state == "done" else []
         doubt = trust.why_not(table.strip([row]))
@@ -96,11 +95,12 @@ def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
         background_s=background.get("after_s") or 0.0,
     )
     work_words = f"the work is {row.act.path} of {name}; rest and background work are as the other plans measured them"
-    errors = average_power_terms.errors_of([row], {**background, "floor_error_W": idle.error})
+    errors_of = average_power_terms.errors_of([row], {**background, "floor_error_W": idle.error})
     out: dict[str, list[str]] = {}
     for who, bytes_per_day in average_power_formula.PROFILES_BYTES.items():
-        first, *rest = average_power_formula.average(measured, bytes_per_day, f"the {who} user", errors).lines()
-        out[f"{who} user, {words.size(bytes_per_day)} written a day: {first}"] = [*rest, f"assumed: {work_words}"]
+        first, *rest = average_power_formula.average(measured, bytes_per_day, f"the {who} user", errors_of).lines()
+        day = f"{words.size(bytes_per_day)} written a day by {row.act.path} of {name}"
+        out[f"{who} user, {day}: {first}"] = [*rest, f"assumed: {work_words}"]
     return out
 
 
@@ -135,20 +135,20 @@ def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: s
     snapshots = sorted((s for run in tables for s in run.data.snapshots), key=lambda s: s["t_start_ns"])
     known = [snapshot for snapshot in snapshots if snapshot["host_written_bytes"] is not None]
     if len(known) < 2:
-        return ["the drive's counters do not report host writes"]
+        return ["The drive's counters do not report host writes"]
     first, last = known[0], known[-1]
     host_bytes = last["host_written_bytes"] - first["host_written_bytes"]
     amplification = smart.amplification(first, last)
     share = f", {digits(100 * host_bytes / rated_bytes, 3)} % of {rated_words}" if rated_bytes else ""
-    out = [f"the review wrote {words.size(host_bytes)} to the drive{share}; write amplification {amplification}"]
+    out = [f"The review wrote {words.size(host_bytes)} to the drive{share}; write amplification {amplification}"]
     if rated_bytes:
         left = rated_bytes - last["host_written_bytes"]
         life = f"{words.size(last['host_written_bytes'])} were written to it in its life"
-        out.append(f"{life}, {words.size(max(0, left))} are left of {rated_words}")
+        out.append(f"{life}; {words.size(max(0, left))} are left of {rated_words}")
     else:
-        out.append("the rated endurance of this model is not known: give it in warranty.toml")
+        out.append("The rated endurance of this model is not known: give it in warranty.toml")
     if last.get("percentage_used") is not None:
-        out.append(f"percentage used, as the drive reports it: {last['percentage_used']} %")
+        out.append(f"Percentage used, as the drive reports it: {last['percentage_used']} %")
     return out
 
 
@@ -189,12 +189,13 @@ def traces(tables: Sequence[Table]) -> str:
             if (rate := row.result["data_rate_MBps"]) is not None:
                 parts.append(f"{figure(rate)} MB/s while busy")
             parts += [
-                f"{name} {number(of_all[key], 0)} µs"
+                f"{name} {headline.in_words(Uncertain(of_all[key]), 'µs')}"
                 for key, name in (("mean_us", "mean service time"), ("p99_us", "P99"))
                 if of_all.get(key) is not None
             ]
-            if (cost := row.value("J/GB")) is not None:
-                parts.append(f"{figure(cost)} J/GB")
+            cost = errors.of("energy_J_per_GB", row.windows["all"] or {})
+            if cost.value is not None:
+                parts.append(plus_minus(cost, "J/GB"))
             if row.result["lag"] and not row.result["lag"]["as_recorded"]:
                 parts.append("NOT PLAYED AT THE TRACE'S TIMES")
             out.append(f"{run.plan.name}, {row.act.label}: {', '.join(parts)}")

@@ -86,7 +86,12 @@ def table(members: Sequence[Member]) -> str:
     at_op = f" Others at {members[shown[0]].op}." if len(shown) > sum(member.own for member in members) else ""
     more = f" {left} more drives are in the cards." if left > 0 else ""
     legend = "; ".join(f"{mark} {words}" for mark, words in AGAINST.values())
-    notes = f"{legend}, beyond both errors. ★ the best, and all within its error.{at_op}{more}"
+    entries = [
+        e for _, one in rows for e in one.entries if e.member in shown and not (e.apart and members[e.member].own)
+    ]
+    bare = any(e.value.value is not None and not e.value.known for e in entries)
+    without = " The error of a figure without ± is not known." if bare else ""
+    notes = f"{legend}, beyond both errors. ★ the best, and all within its error.{without}{at_op}{more}"
     return (
         '<div class="scroll"><table class="scorecard"><thead><tr><th scope="col">Figure</th><th scope="col">Place</th>'
         f'{heads}</tr></thead><tbody>{body}</tbody></table></div><p class="soft">{escape(notes)}</p>{causes(members)}'
@@ -124,9 +129,10 @@ def _cell(i: int, entry: Entry | None, how: str, best: bool, own: bool) -> str:
         return f'<td{attributes} title="{escape(entry.apart)}">not claimed</td>'
     title = f' title="not comparable: {escape(entry.apart)}"' if entry.apart else ""
     mark, words = AGAINST.get(how, ("", ""))
-    sign = f' <i data-against="{how}" aria-hidden="true">{mark}</i><span class="sr"> {words}</span>' if how else ""
-    star = "★ " * best
-    return f"<td{attributes}{title}>{star}{plus_minus(entry.value)}{sign}</td>"
+    sign = f'\u00a0<i data-against="{how}" aria-hidden="true">{mark}</i><span class="sr"> {words}</span>' if how else ""
+    star = "★\u00a0" * best
+    value = plus_minus(entry.value).replace("± ", "±\u00a0")  # a narrow cell breaks before the sign alone
+    return f"<td{attributes}{title}>{star}{value}{sign}</td>"
 
 
 def causes(members: Sequence[Member]) -> str:

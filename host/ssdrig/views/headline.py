@@ -20,13 +20,11 @@ from ssdrig.views.points.html import formula_of
 from ssdrig.views.terms import BY_KEY
 from ssdrig.views.trust_strip import wrapped
 
-SCALES = {  # unit: (from which value on, factor, the unit then), the largest first
+# unit: (from which value on, factor, the unit then), the largest first. Others are kept: a table, a plot and a headline
+# state one figure in one unit
+SCALES = {
     "µs": ((1e6, 1e-6, "s"), (1e3, 1e-3, "ms"), (0, 1, "µs")),
     "s": ((7200, 1 / 3600, "h"), (1, 1, "s"), (0, 1e3, "ms")),
-    "MB/s": ((1e3, 1e-3, "GB/s"), (0, 1, "MB/s")),
-    "µJ": ((1e6, 1e-6, "J"), (1e3, 1e-3, "mJ"), (0, 1, "µJ")),
-    "J": ((0.1, 1, "J"), (0, 1e3, "mJ")),
-    "W": ((0.1, 1, "W"), (0, 1e3, "mW")),
     "B": ((1e12, 1e-12, "TB"), (1e9, 1e-9, "GB"), (1e6, 1e-6, "MB"), (0, 1, "B")),
 }
 
@@ -138,9 +136,16 @@ def _filled(name: str, fact: Fact, doubt: str | None) -> Filled:
         return Filled(name, fact.words, "", fact)
     if fact.of.value is None:
         return Filled(name, "", fact.of.why or "not known", fact)
-    if fact.of.error and fact.of.error >= abs(fact.of.value):
-        return Filled(name, "", f"its error is as large: {in_words(fact.of, fact.unit)}", fact)
+    if too_large := as_large(fact.of, fact.unit):
+        return Filled(name, "", too_large, fact)
     return Filled(name, in_words(fact.of, fact.unit), "", fact)
+
+
+def as_large(value: Uncertain, unit: str = "") -> str | None:
+    """Why a figure with an error as large as itself is not claimed; None: its error is smaller, or not known."""
+    if value.value is None or not value.error or value.error < abs(value.value):
+        return None
+    return f"its error is as large: {in_words(value, unit)}"
 
 
 def in_a_sentence(name: str) -> str:

@@ -6,8 +6,10 @@ from ssdrig.base import words
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import digits
 from ssdrig.plan import grammar, shows
+from ssdrig.reading import errors
 from ssdrig.reading.row import WHOLE, Row
 from ssdrig.views.context import figure, plus_minus
+from ssdrig.views.terms import number
 
 
 def sentences(row: Row) -> list[str]:
@@ -22,9 +24,8 @@ def sentences(row: Row) -> list[str]:
     if event.get("kind") == "played":
         return played(event)
     if event.get("kind") == "rest":
-        watts = row.value("W")
-        joules = [] if watts is None else [f"{figure(watts * event['lasted_s'])} J"]
-        return [*joules, _wrote(event)]
+        joules = errors.of("energy_J", row.windows.get(WHOLE) or {})
+        return [*([] if joules.value is None else [plus_minus(joules, "J")]), _wrote(event)]
     return _rest(event) if event.get("kind") == "quiet" else []
 
 
@@ -38,30 +39,33 @@ def _point(point: Mapping, value: str) -> str:
 
 
 def played(event: Mapping) -> list[str]:
-    """ "20000 I/Os of bench-light-like, SCALED", "lag P99 120 µs, 0.4 % later than 1 ms"."""
-    short = "" if event["ios"] == event["of_ios"] else f" of {event['of_ios']}"
-    lines = [f"{event['ios']}{short} I/Os of {event['trace']}{', SCALED' if event['scaled'] else ''}"]
+    """ "20 000 I/Os of bench-light-like, SCALED", "0.4 % of them began over 1 ms late, P99 120 µs"."""
+    short = "" if event["ios"] == event["of_ios"] else f" of {number(event['of_ios'], 0)}"
+    lines = [f"{number(event['ios'], 0)}{short} I/Os of {event['trace']}{', SCALED' if event['scaled'] else ''}"]
     lines += _times(event.get("times"))
     if (lag := event["lag"]) is None:
         return [*lines, "as fast as it could, at the trace's queue depths"]
-    late = f"lag P99 {figure(lag['p99_us'])} µs, {digits(lag['late_percent'], 3)} % later than 1 ms"
+    late = f"{digits(lag['late_percent'], 3)} % of them began over 1 ms late, P99 {figure(lag['p99_us'])} µs"
     return [*lines, late] + ["NOT PLAYED AT THE TRACE'S TIMES"] * (not lag["as_recorded"])
 
 
 def _times(times: Mapping | None) -> list[str]:
-    """ "in 60 s in place of 240 s of the trace; of 180 s in pauses from 25 ms on 4 s left"; none if equal."""
+    """ "played in 60.0 s, the trace took 240 s; pauses of 25 ms or more: 4.00 s, 180 s in the trace"; none if equal."""
     if not times or times["play_s"] is None or times["play_s"] == times["trace_s"]:
         return []
-    pauses = f"of {figure(times['idle_s'])} s in pauses from 25 ms on {figure(times['play_idle_s'])} s left"
-    return [f"in {figure(times['play_s'])} s in place of {figure(times['trace_s'])} s of the trace; {pauses}"]
+    pauses = f"{figure(times['play_idle_s'])} s, {figure(times['idle_s'])} s in the trace"
+    took = f"played in {figure(times['play_s'])} s, the trace took {figure(times['trace_s'])} s"
+    return [f"{took}; pauses of 25 ms or more: {pauses}"]
 
 
 def _rest(event: Mapping) -> list[str]:
-    """ "quiet after 35 s at 0.412 W; 12.3 J above that", "wrote 1.20 GB to its NAND on its own"."""
+    """ "quiet after 35 s at 0.4120 ± 0.0041 W; 12.3 ± 0.1 J above that", "1.20 GB written to NAND"."""
     if event["reached"]:
-        above = "" if event["above_J"] is None else f"; {figure(event['above_J'])} J above that"
+        joules = Uncertain(event["above_J"], event.get("above_error_J"))
+        above = "" if joules.value is None else f"; {plus_minus(joules, 'J')} above that"
         when = f"after {event['after_s']} s" if event["after_s"] is not None else f"({event.get('time_why')})"
-        lines = [f"quiet {when} at {figure(event['floor_W'])} W{above}"]
+        floor = plus_minus(Uncertain(event["floor_W"], event.get("floor_error_W")), "W")
+        lines = [f"quiet {when} at {floor}{above}"]
     else:
         lines = [f"NOT QUIET within {event['lasted_s']} s: {event['why']}"]
     return [*lines, _wrote(event)]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ssdrig.base.uncertain import Uncertain, propagated
 from ssdrig.base.words import digits, period, size
 from ssdrig.reading.row import Row, Table
+from ssdrig.views.context import plus_minus
 
 DAY_S = 86_400.0
 # host writes a day of a kind of user: assumed
@@ -56,10 +57,12 @@ class Average(NamedTuple):
         """For people: the figure, each term, each assumption."""
         if self.power_W is None or self.period_s is None:
             return [f"average power: not known, {self.why}"]
-        error = "error not known" if self.power_error_W is None else f"± {digits(1000 * self.power_error_W, 2)} mW"
-        power = f"average power {digits(1000 * self.power_W, 4)} mW ({error})"
+        power = Uncertain(self.power_W, self.power_error_W)
+        unknown = "" if power.known else ", error not known"
+        daily = plus_minus(power.scaled(DAY_S / 3600), "Wh")
         return [
-            f"{power}, {digits(self.energy_Wh_per_day, 4)} Wh a day, over {period(self.period_s / DAY_S)}",
+            f"average power {plus_minus(power, 'W')}{unknown}, {daily} a day,"
+            f" if the benchmark is the work of {period(self.period_s / DAY_S)}",
             *(
                 f"{100 * term.share:5.1f} %  {digits(term.energy_J, 4)} J  {term.name}: {term.words}"
                 for term in self.terms

@@ -34,7 +34,7 @@ def average_view(context: Context) -> str:
 def _table(averages: dict[str, average_power_formula.Average]) -> str:
     known = next((average for average in averages.values() if average.power_W is not None), None)
     names = [term.name for term in known.terms] if known else []
-    heads = ["User", "Mean power, mW", "Wh a day", "Period", *(f"{name}, J" for name in names)]
+    heads = ["User", "Mean power, W", "Wh a day", "Period", *(f"{name}, J" for name in names)]
     out = ['<div class="scroll"><table><thead><tr>', *(f'<th scope="col">{escape(head)}</th>' for head in heads)]
     out.append("</tr></thead><tbody>")
     for who, figures in averages.items():
@@ -42,7 +42,7 @@ def _table(averages: dict[str, average_power_formula.Average]) -> str:
         if figures.power_W is None or figures.period_s is None:
             out.append(f'<td class="prose" colspan="{len(heads) - 1}">{escape(figures.why or "")}</td></tr>')
             continue
-        power = plus_minus(Uncertain(figures.power_W, figures.power_error_W).scaled(1000))
+        power = plus_minus(Uncertain(figures.power_W, figures.power_error_W))
         over = period(figures.period_s / average_power_formula.DAY_S)
         cells = (power, figure(figures.energy_Wh_per_day), over)
         out += [f"<td>{cell}</td>" for cell in cells]

@@ -17,7 +17,18 @@ from ssdrig.base.uncertain import Uncertain, line, ratio
 from ssdrig.reading import errors
 from ssdrig.reading.row import WHOLE, Table
 from ssdrig.views import svg
-from ssdrig.views.context import Context, figure, panel, panels, place, plus_minus, points, rounds_in_words, rows_at
+from ssdrig.views.context import (
+    Context,
+    doubt_at,
+    figure,
+    panel,
+    panels,
+    place,
+    plus_minus,
+    points,
+    rounds_in_words,
+    rows_at,
+)
 
 WIDTH, HEIGHT = 480, 320
 REACHED = 0.97  # of the rate that was asked for
@@ -72,19 +83,30 @@ def _with_shared(fitted: Uncertain, shared: float | None) -> float | None:
     return None if fitted.error is None or shared is None else math.hypot(fitted.error, shared)
 
 
+class _Series(NamedTuple):
+    """The points of one line. `doubt`: why nothing is claimed of it."""
+
+    points: list[Point]
+    doubt: str | None
+
+
+def _series(run: Table, path: str, where: Mapping) -> _Series:
+    return _Series(measured(run, path, where), doubt_at(run, path, dict(where), "W"))
+
+
 def load_line_view(context: Context) -> str:
     """A panel for each step: of one run a line for each value of `by`; of several a line for each run."""
     show = context.show
     by, where = show.get("by"), place(show)
     of_paths = {
         path: [
-            (run, name, [(v, measured(run, path, where | ({by: v} if by else {}))) for v in values])
+            (run, name, [(v, _series(run, path, where | ({by: v} if by else {}))) for v in values])
             for run, name in context.runs()
             if (values := points(run, path, by) if by else [None])
         ]
         for path in context.paths
     }
-    dots = [dot for series in of_paths.values() for *_, of in series for _, group in of for dot in group]
+    dots = [dot for series in of_paths.values() for *_, of in series for _, one in of for dot in one.points]
     x = svg.extent([dot.iops for dot in dots], False)
     y = svg.extent([dot.power_W for dot in dots], False, show.get("top"))
     out = []
@@ -93,7 +115,7 @@ def load_line_view(context: Context) -> str:
             title = context.title("Load line", "W", path) + words
             plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
             sentences: dict[str, str] = {}
-            for name, seen, look in zip(names, of, looks, strict=True):
+            for name, (seen, doubt), look in zip(names, of, looks, strict=True):
                 line = fit(seen)
                 if line.P0_W is not None and line.e_uJ is not None:
                     ends = [(at, line.P0_W + line.e_uJ * 1e-6 * at) for at in (0.0, max(dot.iops for dot in seen))]
@@ -102,7 +124,7 @@ def load_line_view(context: Context) -> str:
                     plot.whisker(dot.iops, dot.power_W, dot.error_W, look)
                     words_of_dot = f"{name + ', ' if name else ''}{figure(dot.iops)} IOPS: {figure(dot.power_W)} W"
                     plot.mark(dot.iops, dot.power_W, look, words_of_dot)
-                sentences[name] = f"<p>{escape(f'{name}: ' if name else '')}{escape(in_words(line))}</p>"
+                sentences[name] = f"<p>{escape(f'{name}: ' if name else '')}{escape(in_words(line, doubt))}</p>"
             plot.axes("IOPS", "Mean power, W")
             subjects = context.names[: context.subjects or None] if len(context.tables) > 1 else names
             lines = "".join(sentences.get(name, "") for name in subjects)
@@ -121,9 +143,12 @@ def measured(of: Table, path: str, where: Mapping) -> list[Point]:
     return out
 
 
-def in_words(line: Line) -> str:
-    """ "1.250 ± 0.013 W to keep it awake, 12.30 ± 0.20 µJ for one more I/O; by 11 points"."""
-    left = f"; {line.left_out} that did not reach their rate left out" if line.left_out else ""
+def in_words(line: Line, doubt: str | None = None) -> str:
+    """ "1.250 ± 0.013 W to keep it awake, 12.30 ± 0.20 µJ for one more I/O; by 11 points". `doubt`: why it is not
+    claimed."""
+    if doubt:
+        return f"not claimed, {doubt}"
+    left = f"; {line.left_out} left out, below the rate asked for" if line.left_out else ""
     if line.P0_W is None:
         return f"no line: {line.why}{left}"
     awake = f"{plus_minus(Uncertain(line.P0_W, line.P0_error_W), 'W')} to keep it awake"
