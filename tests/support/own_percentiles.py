@@ -115,11 +115,12 @@ def _by_second(folder: Path) -> list[Counter]:
     for log in sorted(folder.glob("*_clat_hist.[0-9]*.log")):
         rows = [[int(cell) for cell in line.split(",")] for line in log.read_text().splitlines()]
         streams += [of for side in range(3) if (of := [row for row in rows if row[1] == side])]
+    if not streams:
+        return []
     zeros_ms = [min(row[0] - 1000 * (k + 1) for k, row in enumerate(rows)) for rows in streams]
     shifts = [round((zero_ms - min(zeros_ms)) / 1000) for zero_ms in zeros_ms]
-    seconds: list[Counter] = [
-        Counter() for _ in range(max(map(lambda of, by: len(of) + by, streams, shifts), default=0))
-    ]
+    ends = [len(rows) + shift for rows, shift in zip(streams, shifts, strict=True)]
+    seconds: list[Counter] = [Counter() for _ in range(max(ends))]
     for rows, zero_ms, shift in zip(streams, zeros_ms, shifts, strict=True):
         for k, row in enumerate(rows):
             for index, count in enumerate(row[3:]):
@@ -130,9 +131,9 @@ def _by_second(folder: Path) -> list[Counter]:
                 seconds[k + shift][slowest] -= 1
                 if (own := (row[0] - min(zeros_ms)) // 1000) < len(seconds):
                     seconds[own][slowest] += 1
-    seconds = seconds[: min(map(lambda of, by: len(of) + by, streams, shifts), default=0)]
-    last = _last(folder)
-    if seconds and len(streams) == 1:
+    seconds = seconds[: min(ends)]
+    if len(streams) == 1:
+        last = _last(folder)
         whole = sum(_bins(last, "clat_ns").values(), Counter())
         rest = whole - sum(seconds, Counter())
         after = last["jobs"][0]["job_runtime"] - 1000 * len(seconds) >= 100
