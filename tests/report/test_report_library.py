@@ -1,6 +1,7 @@
 """Members of a library: how each is drawn."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from synthetic_plan import DRIVE, Writer
@@ -82,6 +83,25 @@ def test_a_figure_of_another_link_is_not_complained_of(tmp_path, drive, shown):
     part = next(part for part in reviews.sections() if part.title == "Power")
     figures = [of for of in part.figures if of.plan == "idle-power"]
     assert [of.of for of in figures if library.compared(of, "floor_W", members)] == shown
+
+
+@pytest.mark.parametrize(
+    ("plan", "params", "percent", "op"),
+    [
+        ("consistency", {"range": "100 %"}, None, "default OP"),
+        ("consistency", {"range": "raw 75 %"}, 25.0, "25 % OP"),
+        ("consistency", {"range": "80 %"}, 30.1, "30.1 % OP"),
+        ("idle-wake", {"range": "64 MiB"}, 94.5, "default OP"),
+        ("burst", {"range": "25 %"}, 30.1, "default OP"),
+        ("jesd219-client", {"range": "raw 75 %"}, 25.0, "25 % OP"),
+        ("slc-cache", {}, None, "default OP"),
+    ],
+)
+def test_a_range_that_a_plan_needs_is_no_over_provisioning(plan, params, percent, op):
+    """Seen: idle-wake and burst made columns of 94.5 % and 30.1 % OP in the scorecard of a review."""
+    header = {"method": {"op_percent": percent, "tested_bytes": None}, "drive": {"capacity_bytes": 1 << 30}}
+    run = SimpleNamespace(plan=SimpleNamespace(name=plan, params=params), data=SimpleNamespace(header=header))
+    assert library.op_of(run) == op
 
 
 def test_the_same_drive_from_another_review_counts_as_another_drive():

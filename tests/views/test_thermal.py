@@ -7,7 +7,9 @@ import pytest
 from synthetic_plan import Writer
 
 from ssdrig.reading import table
-from ssdrig.report import page
+from ssdrig.reading.review_folder import Done
+from ssdrig.report import page, review_page
+from ssdrig.report.library import Facts, Member
 from ssdrig.views.thermal import figures as thermal_fit
 from ssdrig.virtual.device import thermal as model
 from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC
@@ -137,6 +139,14 @@ def test_the_page_has_the_body_of_the_run(tmp_path):
     bare.load("load", [1000] * 60, 4.5)
     html = page.render([table.load(bare.end(power=False))])
     assert "thermal resistance not known: 0 readings" in html
+
+
+def test_a_review_shows_the_plot_and_folds_tables_only(tmp_path):
+    run = heated(tmp_path)
+    member = Member(Facts("x"), "one", "default OP", "", {run.plan.name: run}, True)
+    shown, *folded = review_page.plan([run], [Done(run.path, "complete")], [member]).split("<details>")
+    assert "time constant" in shown and review_page.PLOT in shown
+    assert not [part for part in folded if "<summary>Tables" in part and review_page.PLOT in part]
 
 
 @pytest.mark.parametrize(("busy", "throttled"), [(50.0, True), (100.0, False)])

@@ -69,3 +69,11 @@ def test_an_error_is_a_line_through_its_mark():
 
 def test_many_runs_share_the_points_of_a_plot():
     assert svg.most_dots(1) == svg.most_dots(2) == svg.MOST_DOTS and svg.most_dots(13) == svg.MOST_DOTS // 12
+
+
+@pytest.mark.parametrize(("points", "paths"), [([], 0), ([(0.0, 1.0), (1.0, 2.0)], 1), ([(0.0, float("nan"))], 0)])
+def test_an_area_without_points_is_not_drawn(points, paths):
+    """Seen: `d="Mz"`, an error in the browser's console, for episodes without a deviation."""
+    plot = svg.Plot("x", 100, 100, (0.0, 1.0), (0.0, 2.0))
+    plot.area(points, points, "fill:red", "band")
+    assert plot.text().count('<path class=""') == paths

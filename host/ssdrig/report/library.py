@@ -91,13 +91,15 @@ def members(
 
 
 def op_of(run: Table) -> str:
-    """Over-provisioning of a run in words; for plans that test their own ranges only the share of raw NAND."""
+    """Over-provisioning of a run in words. A range that a plan needs for its question, such as the 64 MiB of idle-wake,
+    is none: only the consistency test's is, and a share of the raw NAND."""
     header = run.data.header
+    is_op = run.plan.name == "consistency" or str(run.plan.params.get("range", "")).startswith("raw")
     method, drive = header["method"], header["drive"]
     tested, capacity = method.get("tested_bytes"), drive.get("capacity_bytes")
     of_user = 100 * (1 - tested / capacity) if tested and capacity else None
     conditions = {
-        "op_percent": method.get("op_percent"),
+        "op_percent": method.get("op_percent") if is_op else None,
         "op_user_percent": of_user if run.plan.name == "consistency" else None,
         "raw_nand_assumed": bool(drive.get("raw_nand_assumed")),
     }

@@ -38,6 +38,7 @@ WINDOWS = {  # columns of the table of windows, by the plan's word
 NAMED = ("iops", "iops/W")  # of them those whose headings have the unit
 # views that draw all runs in one plot; the others are tables and panels of a run each
 TOGETHER = ("scatter", "series", "rounds", "lines", "bars", "histogram", "load-line", "plateaus", "demand")
+PLOT = '<svg class="plot"'
 POWER, ENDURANCE = "Power", "Endurance"  # sections with more than their plans
 SAYS = {
     "SLC cache": review_says.slc_cache,
@@ -333,7 +334,9 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
         if show["view"] in TOGETHER:
             plots.append(_drawn(Context(shown, labels, show, 0, styles, len(tables)), Context(tables, names, show)))
         else:
-            apart.append(page.html_of(show["view"])(Context(tables, names, show)))
+            pieces = re.split("(?=<figure )", page.html_of(show["view"])(Context(tables, names, show)))
+            plots += [piece for piece in pieces if PLOT in piece]
+            apart += [piece for piece in pieces if PLOT not in piece]
     in_headline = any(name.split()[0] == first.name for name in reviews.headline())
     first_plots, more = _split("".join(plots), ROWS_OF_HEADLINE if in_headline else ROWS)
     out.append(f'<div class="plots">{first_plots}</div>')

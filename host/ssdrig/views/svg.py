@@ -182,7 +182,8 @@ class Plot:
         """Filled between two lines of numbers. `name`: of the data, that of the upper line; `kind`: a class."""
         self.drawn.append((name, upper))
         d = "L".join(f"{x} {y}" for x, y in [*self._places(upper), *reversed(self._places(lower))])
-        self.out.append(f'<path class="{kind}" style="{style}" d="M{d}z"><title>{escape(name)}</title></path>')
+        if d:
+            self.out.append(f'<path class="{kind}" style="{style}" d="M{d}z"><title>{escape(name)}</title></path>')
 
     def mark(self, x: float, y: float, look: dict, title: str, radius: float = 4, kind: str = "") -> None:
         """One point in the shape and colour of marks.look, with words for the pointer. `kind`: a class."""

@@ -16,7 +16,7 @@ def check(step: Step, axes: Mapping) -> None:
 
 FACTS = {
     "awake": "idle power awake",
-    "lowest": "idle power",
+    "lowest": "lowest idle power",
     "state": "state of the lowest idle power",
     "exit": "time to wake up",
     "pays_off": "pause from which sleep pays off",
