@@ -265,7 +265,7 @@ def library_section(members: Sequence[Member], notes: Sequence[str]) -> str:
         table_of_members = f"<details><summary>Where they come from</summary>{table_of_members}</details>"
     return (
         '<section aria-labelledby="library-h"><h2 id="library-h">Compared with</h2><p class="soft">'
-        '<span class="screen">Click a bar of any card to compare all with it. </span>★ is the best of the comparable;'
+        '<span class="screen click">Click a bar of any card to compare all with it. </span>★ is the best of the comparable;'
         " hatched bars are not comparable with the reviewed drive.</p>"
         f"{library.controls(members)}{table_of_members}</section>"
     )
