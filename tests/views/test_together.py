@@ -77,3 +77,13 @@ def test_an_area_without_points_is_not_drawn(points, paths):
     plot = svg.Plot("x", 100, 100, (0.0, 1.0), (0.0, 2.0))
     plot.area(points, points, "fill:red", "band")
     assert plot.text().count('<path class=""') == paths
+
+
+@pytest.mark.parametrize(
+    ("label", "small", "narrowed"), [("PS0", 0, 0), ("ALPM min_power", 3, 0), ("ALPM med_power_with_dipm", 3, 3)]
+)
+def test_a_label_does_not_reach_into_its_neighbours(label, small, narrowed):
+    """Seen: the names of SATA's link states, one over the other."""
+    plot = svg.Plot("x", 340, 100, (-0.5, 2.5), (0.0, 2.0))
+    plot.axes("State", "W", [(i, label) for i in range(3)])
+    assert (plot.text().count('class="mid small"'), plot.text().count("textLength=")) == (small, narrowed)

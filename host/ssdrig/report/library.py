@@ -91,8 +91,8 @@ def members(
 
 
 def op_of(run: Table) -> str:
-    """Over-provisioning of a run in words: the range of the consistency test, or a share of the raw NAND. The range that
-    another plan needs for its question, such as the 64 MiB of idle-wake, does not count."""
+    """Over-provisioning of a run in words: the range of the consistency test, or a share of the raw NAND. The range
+    that another plan needs for its question, such as the 64 MiB of idle-wake, does not count."""
     header = run.data.header
     is_op = run.plan.name == "consistency" or str(run.plan.params.get("range", "")).startswith("raw")
     method, drive = header["method"], header["drive"]

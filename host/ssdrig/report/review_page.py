@@ -265,8 +265,8 @@ def library_section(members: Sequence[Member], notes: Sequence[str]) -> str:
         table_of_members = f"<details><summary>Where they come from</summary>{table_of_members}</details>"
     return (
         '<section aria-labelledby="library-h"><h2 id="library-h">Compared with</h2><p class="soft">'
-        '<span class="screen click">Click a bar of any card to compare all with it. </span>★ is the best of the comparable;'
-        " hatched bars are not comparable with the reviewed drive.</p>"
+        '<span class="screen click">Click a bar of any card to compare all with it. </span>★ is the best of the'
+        " comparable; hatched bars are not comparable with the reviewed drive.</p>"
         f"{library.controls(members)}{table_of_members}</section>"
     )
 
@@ -335,8 +335,9 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
             plots.append(_drawn(Context(shown, labels, show, 0, styles, len(tables)), Context(tables, names, show)))
         else:
             pieces = re.split("(?=<figure )", page.html_of(show["view"])(Context(tables, names, show)))
-            plots += [piece for piece in pieces if PLOT in piece]
-            apart += [piece for piece in pieces if PLOT not in piece]
+            bare = [PLOT in piece and "<table" not in piece for piece in pieces]
+            plots += [piece for piece, alone in zip(pieces, bare, strict=True) if alone]
+            apart += [piece for piece, alone in zip(pieces, bare, strict=True) if not alone]
     in_headline = any(name.split()[0] == first.name for name in reviews.headline())
     first_plots, more = _split("".join(plots), ROWS_OF_HEADLINE if in_headline else ROWS)
     out.append(f'<div class="plots">{first_plots}</div>')
@@ -346,7 +347,8 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
             f'<details><summary>{count} more plot{"s" * (count > 1)}</summary><div class="plots">{more}</div></details>'
         )
     if any(apart):
-        out.append(f'<details><summary>Tables</summary><div class="plots">{"".join(apart)}</div></details>')
+        title = "Tables with plots" if any(PLOT in piece for piece in apart) else "Tables"
+        out.append(f'<details><summary>{title}</summary><div class="plots">{"".join(apart)}</div></details>')
     out += [shown_parts.section(run.path, name) for run, name in zip(tables, names, strict=True)]
     steps = "".join(page.steps(run, name, bool(name)) for run, name in zip(tables, names, strict=True))
     return "".join(out) + f"<details><summary>Steps</summary>{steps}</details></article>"

@@ -1,6 +1,7 @@
 """Plots as SVG, made here so that they are there without JavaScript, on paper, and in the colours of the page. Pure."""
 
 import base64
+import itertools
 import math
 import zlib
 from collections.abc import Mapping, Sequence
@@ -124,9 +125,13 @@ class Plot:
         for value in y.ticks() if ticks_y else ():
             self.back.append(f'<path class="grid" d="M{x.from_px} {y(value)}H{x.to_px}"/>')
             self.back.append(f'<text x="{x.from_px - 6}" y="{y(value) + 4:.1f}" class="end">{short(value)}</text>')
-        for at, words in x_labels if x_labels is not None else [(v, short(v)) for v in x.ticks(8)]:
+        labels = x_labels if x_labels is not None else [(v, short(v)) for v in x.ticks(8)]
+        at_px = sorted(x(at) for at, _ in labels)
+        room_px = min((b - a for a, b in itertools.pairwise(at_px)), default=x.to_px - x.from_px)
+        for at, words in labels:
             self.back.append(f'<path class="tick" d="M{x(at)} {y.from_px}v4"/>')
-            self.back.append(f'<text x="{x(at)}" y="{y.from_px + 17}" class="mid">{escape(words)}</text>')
+            fit = _fitted(words, room_px) if x_labels else 'class="mid"'
+            self.back.append(f'<text x="{x(at)}" y="{y.from_px + 17}" {fit}>{escape(words)}</text>')
         self.back.append(f'<path class="axis" d="M{x.from_px} {y.to_px}V{y.from_px}H{x.to_px}"/>')
         middle = (x.from_px + x.to_px) / 2
         self.back.append(f'<text x="{middle}" y="{self.height - 6}" class="mid soft">{escape(x_title)}</text>')
@@ -316,7 +321,17 @@ SHAPES = {  # how panels.js draws a run's marks, and the glyph for them in text
 }
 HOLLOW = dict(zip(SHAPES.values(), "○□△◇▽✛▯▭◁▷", strict=True))  # the glyphs without their fill
 DASHES = ("", "7 3", "2 3", "9 3 2 3")  # of lines, by the variant of a series
+CHARACTER_PX, SMALL_PX = 7.0, 6.0  # width of a character of a plot's text, and of class small
 COLOURS = ["blue", "green", "purple", "orange", "sky", "ink-soft", "yellow"]  # Okabe-Ito, darkened; report.css has them
+
+
+def _fitted(words: str, room_px: float) -> str:
+    """The attributes of a label that does not reach into its neighbours: small, and narrowed where that is too wide."""
+    if len(words) * CHARACTER_PX <= room_px:
+        return 'class="mid"'
+    if len(words) * SMALL_PX <= room_px:
+        return 'class="mid small"'
+    return f'class="mid small" textLength="{room_px - SMALL_PX:.0f}" lengthAdjust="spacingAndGlyphs"'
 
 
 def look(index: int) -> dict:
