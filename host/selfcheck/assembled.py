@@ -14,6 +14,7 @@ from ssdrig.rig import bring_up
 HARDWARE = Path(__file__).resolve().parents[2] / "hardware"
 THERMAL_V = 0.045  # n kT/q
 DIODE_A = 1e-9
+SCHOTTKY, SCHOTTKY_A = ("SS34", "MBR0540"), 4e-6  # leaks some uA from 0.1 V on, as their data sheets' curves
 LED_A = 1e-20  # 1.9 V at 1 mA
 # values.csv: threshold V, by how much it may be off, gfs S; and what the knee below adds at the threshold's current
 FET = {"IRL": (1.85, 0.5, 89.0, 0.175), "AO3400A": (1.05, 0.4, 26.0, 0.12), "BSS138": (1.15, 0.35, 0.5, -0.05)}
@@ -24,8 +25,10 @@ PULL_ohm = 560.0  # from OVREF to ground, which trips the lock-out
 METER_V, DISPLAY_V = 3.0, 1.3  # of an ohmmeter: open, and at most with a display in a range
 DIODE_DISPLAY_V = 2.8  # at most, in the diode range
 RANGES_A = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)  # of an ohmmeter, shorted
+LEADS_ohm = 0.05, 0.3  # of the meter
 LEAK_ohm, TURNED_ohm = 2e6, 400.0  # of an electrolytic capacitor once still, and of one that is turned
 VBUS_ohm = 1e6
+LOGIC_3V3, GATE_ohm, LIT_V = 3.3, 60.0, 2.0  # the NANDs' supply and output; of CROWBAR, whose lamp is lit
 LOGIC_V, BOOST_FEEDBACK_V, MODULE_V = 5.0, 1.233, 24.0
 HOT_W = 0.3  # in the crowbar's resistor: it is felt
 FUSE_A = {"0287010": 10.0, "028707.5": 7.5, "0287015": 15.0, "0287003": 3.0}
@@ -109,9 +112,10 @@ class Rig:
         if self.kind == "prototyping":
             for ref in [ref for ref in parts if re.fullmatch(r"[A-Z]+[1-4]\d\d", ref) and self._is_extra(ref)]:
                 del parts[ref]
-            for ref in ("U5", "U6", "U7", "R26", "D2", "D3", "R13", "R14", "F1"):
+            for ref in ("U5", "U6", "U7", "U8", "R26", "D2", "D3", "R13", "R14", "F1"):
                 del parts[ref]
             for n in self.at.values():
+                parts[f"F{n + 1}02"] = parts[f"F{n + 1}02"]._replace(value="wire")
                 fuse = parts[f"F{n + 1}01"]
                 parts[f"F{n + 1}01"] = fuse._replace(pins={"1": f"PSU{n}", "2": f"RAIL{n}_IN"})  # in the lead
                 parts[f"joined{n}"] = Part("wire", {"1": f"RAIL{n}_IN", "2": f"FUSED{n}"})
@@ -171,45 +175,60 @@ class Rig:
         true = self.true(key, rail)
         return (
             true * (1 + self.dice.uniform(-0.003, 0.003))
-            if key not in ("supply", "drive", "fuse", "trips", "cold")
+            if key
+            not in ("supply", "drive", "leads", "fuse", "crowbar fuse", "references", "trips", "cold", "crowbar off")
             else true
-        )
+        ) + (self.dice.uniform(*LEADS_ohm) if key in ("crowbar path", "lock-out resistor") else 0.0)
 
     def true(self, key: str, rail: int | None) -> float:
         rail = next(iter(self.at)) if rail is None else rail
         n = self.at[rail]
         source = f"RAIL{n}_IN"
-        if key in ("through", "back"):
-            across = self._diode_V(*((source, f"SW{n}") if key == "through" else (f"SW{n}", source)))
+        in_diode_range = {
+            **{"through": (source, f"SW{n}"), "back": (f"SW{n}", source), "source": (f"SRC{n}", source)},
+            **{"freewheel": ("GND", f"SW{n}"), "TVS": ("GND", source), "gate clamp": (f"SRC{n}", f"GATE{n}")},
+            **{"VSYS": ("VSYS", "LOGIC_5V"), "PERST# FET": ("GND", "PERST")},
+        }
+        if key in in_diode_range:
+            across = self._diode_V(*in_diode_range[key])
             return across if across < DIODE_DISPLAY_V else np.inf
         points = {
             "input": (source, "GND"),
             **{"output": (f"SW{n}", "GND"), "OFF": (f"OFF{n}", "GND"), "DISCHARGE": (f"DISCHARGE{n}", "GND")},
+            **{"PERST#": ("PERST_HOST", "PERST"), "PERST_LOW": ("PERST_LOW", "GND"), "logic short": ("+3V3", "GND")},
+            **{"interlock": (f"OFF{n}", f"LATE{n}"), "crowbar path": (f"SW{n}", f"BAR{n}")},
+            **{"lock-out resistor": (f"GATE{n}", f"OVEMPTY{n}"), "crowbar gate": (f"BARGATE{n}", "GND")},
         }
         if key in points:
-            return self._kiloohms(*points[key])
+            return self._kiloohms(*points[key]) * (1000 if key in ("crowbar path", "lock-out resistor") else 1)
+        if key == "references":
+            return float({"U7", "U8"} <= self.parts.keys())
+        if key == "crowbar fuse":
+            part = self.parts.get(self.name("F02", rail))
+            return float(part.value.split()[0]) if part else 0.0
+        if key == "leads":
+            return self.supply_V[rail]
         if key == "fuse":
             if self.nominal_V[rail] < 4:
                 return self.converter_A
             part = self.parts.get(self.name("F01", rail))
             return next((amps for of, amps in FUSE_A.items() if part and part.value.startswith(of)), 0.0)
-        if key == "PERST#":
-            return self._kiloohms("PERST_HOST", "PERST")
-        if key in ("trips", "lock-out gate"):
-            held = self._solved(self.supply_V, "OVREF")
-            if key == "lock-out gate":
-                return held.get(f"OVGATE{n}", 0.0)
+        if key in ("trips", "lock-out gate", "ramp", "reference held"):
+            held = self._held()
+            if key != "trips":
+                return held.get({"ramp": f"RAMP{n}", "reference held": "OVREF"}.get(key, f"OVGATE{n}"), 0.0)
             out, enough_V = f"RAIL{n}_OUT", self.nominal_V[rail] / 10
             return float(held.get(out, 0.0) < enough_V < self._powered().get(out, 0.0))
         if key == "lock-out":
             return self._lock_out_V(rail)
-        volts = self._powered()
-        if key == "cold":
+        volts = self._powered() if key != "crowbar off" else self._solved(self.supply_V, logic=True)
+        if key in ("cold", "crowbar off"):
             bar = self.parts.get(self.name("R08", rail))
             if not bar:
                 return 1.0
             across = volts.get(bar.pins["1"], 0.0) - volts.get(bar.pins["2"], 0.0)
-            return float(across**2 / ohms(bar.value) < HOT_W)
+            lit = volts.get(f"CROWBAR{n}", 0.0) > LIT_V
+            return float(across**2 / ohms(bar.value) < HOT_W and not (lit and key == "crowbar off"))
         at = self.at[self.leads.get(rail, rail)]
         return {
             "gate supply": volts.get("VGATE", 0.0),
@@ -219,6 +238,7 @@ class Rig:
             "gate to source": volts.get(f"GATE{n}", 0.0) - volts.get(f"SRC{n}", 0.0),
             "logic supply": volts.get("LOGIC_5V", 0.0),
             "reference": volts.get("OVREF", 0.0),
+            "share": volts.get(f"OVSHARE{n}", 0.0),
             "SCOPE": volts.get(self.scope_at[rail], 0.0),
         }[key]
 
@@ -242,6 +262,12 @@ class Rig:
             self._seen[key] = self._solved(supply_V)
         return self._seen[key]
 
+    def _held(self) -> dict[str, float]:
+        """With PULL_ohm from OVREF to ground."""
+        if ("held",) not in self._seen:
+            self._seen[("held",)] = self._solved(self.supply_V, "OVREF")
+        return self._seen[("held",)]
+
     def _lock_out_V(self, rail: int) -> float:
         """The supply at which the rail goes off, raised from its nominal voltage; 50 % above it: it never does."""
         of, out = self.nominal_V[rail], f"RAIL{self.at[rail]}_OUT"
@@ -256,10 +282,14 @@ class Rig:
     # ---- the circuit
 
     def _solved(
-        self, supply_V: dict[int, float], pulled: str | None = None, meter: tuple[str, str, float] | None = None
+        self,
+        supply_V: dict[int, float],
+        pulled: str | None = None,
+        meter: tuple[str, str, float] | None = None,
+        logic: bool = False,
     ) -> dict[str, float]:
         """Volts of every net. supply_V: of the rails that are on; pulled: a net with PULL_ohm to ground; meter: its
-        leads and the current that it drives."""
+        leads and the current that it drives; logic: with 3.3 V, the Pico's lines are low."""
         circuit = Circuit(self.bridges)
         for ref, part in self.parts.items():
             self._add(circuit, ref, part)
@@ -270,6 +300,8 @@ class Rig:
             circuit.source("SUPPLY_12V" if self.kind == "breakout" else "VGATE", "GND", self.aux_V, 0.5)
         if pulled:
             circuit.resistor(pulled, "GND", PULL_ohm)
+        if logic:
+            self._add_logic(circuit)
         if meter:
             circuit.source(meter[0], meter[1], METER_V, METER_V / meter[2])
         return self._settled(circuit, bool(supply_V))
@@ -302,12 +334,32 @@ class Rig:
             elif "3" in pins:
                 circuit.diode(pins["1"], pins["3"], DIODE_A, volts)
             else:
-                circuit.diode(pins["2"], pins["1"], DIODE_A, volts * (1.11 if "SMBJ" in value else 1))
+                saturation_A = SCHOTTKY_A if value in SCHOTTKY else DIODE_A
+                circuit.diode(pins["2"], pins["1"], saturation_A, volts * (1.11 if "SMBJ" in value else 1))
         elif part.symbol == "TL431":  # cathode and REF in one net, anode
             cathode, anode = pins["1"], pins["3"]
             if cathode != anode:
-                volts = {"TL431": 2.495, "LMV431": 1.24}[value] * (1 + 0.002 * self.part.get(ref, 0.0))
+                volts = {"TL431": 2.495, "LMV431": 1.24}[value] * (1 + 0.005 * self.part.get(ref, 0.0))
                 circuit.diode(anode, cathode, DIODE_A, volts, REFERENCE_V)
+
+    def _add_logic(self, circuit: "Circuit") -> None:
+        """The Schmitt NANDs with all their lines low: the first gate's output is high, the second's low."""
+        circuit.source("+3V3", "GND", LOGIC_3V3, 1.0)
+        for part in self.parts.values():
+            if part.symbol == "74HC132":
+                for high, low in (("3", "6"), ("8", "11")):
+                    if high in part.pins and low in part.pins:
+                        circuit.source(part.pins[high], "GND", LOGIC_3V3, GATE_ohm)
+                        circuit.resistor(part.pins[low], "GND", GATE_ohm)
+
+    def _can_boost(self) -> bool:
+        """Whether converter, inductor and diode are where they belong."""
+        ends = {"L1": ("LOGIC_5V", "BOOST"), "D1": ("VGATE", "BOOST")}
+        right = all(
+            ref in self.parts and (self.parts[ref].pins["1"], self.parts[ref].pins["2"]) == nets
+            for ref, nets in ends.items()
+        )
+        return right and "U5" in self.parts
 
     def _settled(self, circuit: "Circuit", powered: bool) -> dict[str, float]:
         """The solution with what switches by itself: regulator, boost converter, comparators."""
@@ -320,7 +372,7 @@ class Rig:
         states: list[tuple] = []
         while True:
             fed_V = volts.get(self.parts["U6"].pins["2"], 0.0) if "U6" in self.parts else 0.0
-            boosts = "U5" in self.parts and volts.get("LOGIC_5V", 0.0) > 2
+            boosts = self._can_boost() and volts.get("LOGIC_5V", 0.0) > 2
             low = tuple(
                 ref
                 for ref, pins in comparators.items()

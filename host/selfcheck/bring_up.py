@@ -11,7 +11,7 @@ from selfcheck.assembled import Fault, Rig
 from ssdrig.rig import answers, bring_up, builds
 
 SOUND = 100
-BUILD, BREAKOUT, M2 = "two_rails", "one_rail", "one_m2_rail"
+BUILD, BREAKOUT, M2, BOARD = "two_rails", "one_rail", "one_m2_rail", "four_rails"
 
 
 def _gone(role: str, rail: int = 0) -> Fault:
@@ -64,6 +64,28 @@ def _exchanged(one: str, other: str, rail: int = 0) -> Fault:
     return fault
 
 
+def _between(one: str, other: str) -> Fault:
+    """A bridge of two nets."""
+    return lambda rig: rig.bridges.append((one, other))
+
+
+def _of(ref: str, *change: str) -> Fault:
+    """A part by its reference: missing, with another value, or turned."""
+    if not change:
+        return lambda rig: rig.take_off(ref)
+    return (lambda rig: rig.turn(ref)) if change == ("turned",) else lambda rig: rig.fit(ref, *change)
+
+
+def _in_place_of(one: str, other: str) -> Fault:
+    """Two parts by their references, each in the place of the other."""
+
+    def fault(rig: Rig) -> None:
+        a, b = rig.parts[one], rig.parts[other]
+        rig.parts[one], rig.parts[other] = a._replace(value=b.value), b._replace(value=a.value)
+
+    return fault
+
+
 def _wired(role: str, pin: str, net: str, rail: int = 0) -> Fault:
     """A leg in another net of its rail."""
     return lambda rig: rig.wire(rig.name(role, rail), pin, f"{net}{rig.at[rail]}")
@@ -77,6 +99,7 @@ BY_HAND: dict[str, tuple[int, Fault]] = {
     "fuses of 5 V and 12 V exchanged": (1, _both(_fitted("F01", "028707.5"), _fitted("F01", "0287010", 1))),
     "Q1 turned, drain and source": (1, _turned("Q01")),
     "Q2 turned, drain and source": (1, _turned("Q02", 1)),
+    "both FETs turned": (1, _both(_turned("Q01"), _turned("Q02"))),
     "Q1 short": (1, _short("Q01", 1)),
     "Q2 short": (1, _short("Q02")),
     "FET of the crowbar turned": (1, _turned("Q04")),
@@ -93,8 +116,8 @@ BY_HAND: dict[str, tuple[int, Fault]] = {
     "gate supply absent": (3, _set(aux_V=0.0)),
     "gate supply set too high": (3, _set(aux_V=28.0)),
     "fuse blown": (4, _wired("F01", "2", "OTHER")),
-    "12 V converter instead of 5 V": (4, _supplied(0, 12.1)),
-    "5 V and 12 V exchanged at the input": (4, _both(_supplied(0, 12.05), _supplied(1, 5.02))),
+    "12 V converter instead of 5 V": (3, _supplied(0, 12.1)),
+    "5 V and 12 V exchanged at the input": (3, _both(_supplied(0, 12.05), _supplied(1, 5.02))),
     "5 V and 12 V exchanged at the drive": (4, _set(leads={0: 1, 1: 0})),
     "gate resistor open": (4, _gone("R03", 1)),
     "gate isolation open": (4, _gone("R14")),
@@ -128,7 +151,7 @@ ON_BREAKOUT: dict[str, tuple[int, Fault]] = {
     "PTC of the gates' supply open": (3, lambda rig: rig.take_off("F1")),
     "5 V in the lead of 12 V": (3, lambda rig: rig.__dict__.update(aux_V=rig.supply_V[0])),
     "boost module of 24 V in place of 12 V": (3, _set(aux_V=24.0)),
-    "12 V converter instead of 5 V": (4, _supplied(0, 12.1)),
+    "12 V converter instead of 5 V": (3, _supplied(0, 12.1)),
     "gate resistor missing": (4, _gone("R03")),
     "comparator missing": (4, _gone("U02")),
     "comparator's inputs exchanged": (
@@ -139,16 +162,37 @@ ON_BREAKOUT: dict[str, tuple[int, Fault]] = {
     "reference turned": (4, lambda rig: rig.turn("U7")),
     "reference of 1.24 V": (4, lambda rig: rig.fit("U7", "LMV431")),
     "regulator missing": (3, lambda rig: rig.take_off("U6")),
-    "both references missing": (5, _both(lambda rig: rig.take_off("U7"), lambda rig: rig.take_off("U8"))),
+    "both references missing": (1, _both(lambda rig: rig.take_off("U7"), lambda rig: rig.take_off("U8"))),
     "lock-out's FET missing": (5, _gone("Q05")),
     "comparator whose output is stuck low": (5, lambda rig: rig.bridges.append(("OVGATE0", "GND"))),
     "lower resistor of the lock-out's divider bridged": (5, _short("R20")),
     "pull-up of the lock-out missing": (5, _gone("R25")),
     "resistor of the reference bridged": (3, lambda rig: rig.short("R26")),
     "regulator short from input to output": (3, lambda rig: rig.bridges.append(("VGATE", "LOGIC_5V"))),
-    "zener turned": (4, _turned("D01")),
+    "zener turned": (1, _turned("D01")),
     "zener of 5.1 V": (5, _fitted("D01", "BZX84-B5")),
     "divider's lower resistor of 15 kOhm": (1, _fitted("R13", "15k")),
+    "freewheel diode missing": (1, _gone("D02")),
+    "TVS missing": (1, _gone("D04")),
+    "zener missing": (1, _gone("D01")),
+    "both FETs turned": (1, _both(_turned("Q01"), _turned("Q02"))),
+    "fuse of the crowbar of 5 A": (1, _of("F102", "5 A slow")),
+    "fuse of the crowbar missing": (1, _of("F102")),
+    "one of two references missing": (1, _of("U8")),
+    "one of two references turned": (4, _of("U8", "turned")),
+    "resistors of OFF and its gate exchanged, 22 and 100 Ohm": (2, _exchanged("R04", "R05")),
+    "resistors of the interlock and the crowbar's gate exchanged": (2, _exchanged("R09", "R10")),
+    "pull-down of the crowbar's gate missing": (2, _gone("R15")),
+    "lock-out resistor of 2.2 kOhm": (2, _of("R121", "2k2")),
+    "+3V3 bridged to ground": (2, _between("+3V3", "GND")),
+    "gate supply's clamp turned": (3, _of("D2", "turned")),
+    "lower resistor of the lock-out of 6.8 kOhm": (5, _of("R120", "6k8")),
+    "gate resistor of 7.5 kOhm": (5, _of("R103", "7k5")),
+    "gate resistor bridged": (5, _short("R03")),
+    "gate isolation bridged": (5, _short("R14")),
+    "resistor of the reference of 10 kOhm": (5, _of("R26", "10k")),
+    "first NAND's output bridged to the second's": (6, _between("BLOCK0", "CROWBAR0")),
+    "line of the crowbar bridged to 3.3 V": (6, _between("CROWBAR0", "+3V3")),
 }
 # of the same board with the values of an M.2 rail
 ON_M2: dict[str, tuple[int, Fault]] = {
@@ -157,9 +201,57 @@ ON_M2: dict[str, tuple[int, Fault]] = {
     "lock-out's divider of 5 V": (1, _fitted("R19", "11k8")),
     "resistor before PERST# of ten times": (2, lambda rig: rig.fit("R15", "10k")),
     "resistor before PERST# bridged": (2, lambda rig: rig.short("R15")),
-    "5 V converter instead of 3.3 V": (4, _supplied(0, 5.02)),
-    "12 V past the converter": (4, _supplied(0, 12.1)),
+    "5 V converter instead of 3.3 V": (3, _supplied(0, 5.02)),
+    "12 V past the converter": (3, _supplied(0, 12.1)),
+    "converter's leads exchanged": (3, _supplied(0, -3.3)),
+    "pull-down of PERST_LOW missing": (2, _of("R9")),
+    "FET of PERST# missing": (2, _of("Q1")),
+    "FET of PERST# turned": (2, _of("Q1", "turned")),
 }
+# of the board with four rails
+ON_BOARD: dict[str, tuple[int, Fault]] = {
+    "R119 and R219 exchanged, 4.42 and 11.8 kOhm": (1, _in_place_of("R119", "R219")),
+    "R319 and R219 exchanged, 42.2 and 11.8 kOhm": (1, _in_place_of("R319", "R219")),
+    "R108 and R308 exchanged, 2 and 10 Ohm": (1, _in_place_of("R108", "R308")),
+    "F202 missing": (1, _of("F202")),
+    "Q101 and Q102 turned": (1, _both(_of("Q101", "turned"), _of("Q102", "turned"))),
+    "Q401 and Q402 turned": (1, _both(_of("Q401", "turned"), _of("Q402", "turned"))),
+    "Q204, gate bridged to drain": (1, _between("BARGATE1", "BAR1")),
+    "R112 with a cold joint": (1, _of("R112")),
+    "U8 missing": (1, _of("U8")),
+    "D302 missing": (1, _of("D302")),
+    "Q103, gate bridged to source": (2, _between("OFFGATE0", "GND")),
+    "D3 turned": (2, _of("D3", "turned")),
+    "D3 bridged": (2, _between("VSYS", "LOGIC_5V")),
+    "C1 short": (2, _between("+3V3", "GND")),
+    "R9 missing": (2, _of("R9")),
+    "Q1 turned": (2, _of("Q1", "turned")),
+    "pins 15 and 16 of the Pico bridged": (2, _between("DISCHARGE0", "OFF1")),
+    "pins 38 and 39 of the Pico bridged": (2, _between("VSYS", "GND")),
+    "R121 and R321 exchanged, 22 and 150 Ohm": (2, _in_place_of("R121", "R321")),
+    "leads of 3.3 V exchanged": (3, _supplied(0, -3.3)),
+    "R13 and R14 exchanged": (3, _in_place_of("R13", "R14")),
+    "D1 turned": (3, _of("D1", "turned")),
+    "L1 missing": (3, _of("L1")),
+    "U302, pins 1 and 2 bridged": (4, _between("OVREF", "GND")),
+    "U102, pins 4 and 5 bridged": (3, _between("OVGATE0", "VGATE")),
+    "Q305, gate bridged to drain": (4, _between("OVGATE2", "OVEMPTY2")),
+    "D101, pins 1 and 3 bridged": (4, _between("GATE0", "SRC0")),
+    "gate of Q301 with a cold joint": (4, lambda rig: rig.wire("Q301", "1", "OTHER")),
+    "shunt with a cold joint": (4, _of("R107")),
+    "R120 of 6.8 kOhm": (5, _of("R120", "6k8")),
+    "R219 of 18 kOhm": (1, _of("R219", "18k")),
+    "U202, pins 2 and 3 bridged": (5, _between("OVSHARE1", "GND")),
+    "R224 and R225 exchanged, 1 MOhm and 4.7 kOhm": (5, _in_place_of("R224", "R225")),
+    "R103 and R203 exchanged, 220 and 150 kOhm": (5, _in_place_of("R103", "R203")),
+    "R303 of 6.2 kOhm": (5, _of("R303", "6k2")),
+    "R203 bridged": (5, _between("VGATE", "RAMP1")),
+    "R114 bridged": (5, _between("GATE0", "RAMP0")),
+    "R26 of 10 kOhm": (5, _of("R26", "10k")),
+    "U3, both NANDs of a rail bridged": (6, _between("BLOCK2", "CROWBAR2")),
+    "pins 31 and 32 of the Pico bridged": (1, _between("SCOPE0", "SCOPE1")),
+}
+OF_BUILD = {BUILD: BY_HAND, BREAKOUT: ON_BREAKOUT, M2: ON_M2, BOARD: ON_BOARD}
 # those that no meter shows: of doctor.FAULTS, the step, and what it changes in the netlist of BUILD, if anything
 BY_THE_RIG: dict[str, tuple[int, Fault | None]] = {
     "sensor absent": (7, None),
@@ -199,8 +291,8 @@ def by_the_rig(settings: dict) -> int | None:
 
 def faults_detected() -> list[Figure]:
     dice = Random(46)
-    right, total = 0, sum(map(len, (BY_HAND, ON_BREAKOUT, ON_M2, BY_THE_RIG)))
-    for build, faults in ((BUILD, BY_HAND), (BREAKOUT, ON_BREAKOUT), (M2, ON_M2)):
+    right, total = 0, sum(map(len, (*OF_BUILD.values(), BY_THE_RIG)))
+    for build, faults in OF_BUILD.items():
         document = builds.read(build)
         for name, (step, fault) in faults.items():
             seen = by_hand(Rig(dice, document, fault))
@@ -213,8 +305,8 @@ def faults_detected() -> list[Figure]:
         right += seen == step
         if seen != step:
             print(f"{name}: step {seen} instead of {step}")
-    documents = [builds.read(build) for build in (BUILD, BREAKOUT, M2)]
-    rigs = [Rig(dice, documents[k % 3], digits=2 + k // 3 % 2) for k in range(SOUND)]
+    documents = [builds.read(build) for build in OF_BUILD]
+    rigs = [Rig(dice, documents[k % len(documents)], digits=2 + k // len(documents) % 2) for k in range(SOUND)]
     false = sum(by_hand(rig) is not None for rig in rigs)
     return [
         at_least(f"faults of assembly found at their step, of {total}", 100 * right / total, "%", 95),

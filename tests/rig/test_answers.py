@@ -20,6 +20,8 @@ from ssdrig.rig import answers
         ("2200 Ohm", "kOhm", 2.2, 0.001),
         ("2200 Ω", "kOhm", 2.2, 0.001),
         ("10 MOhm", "kOhm", 10_000, 1000),
+        ("1.0", "kOhm", 1.0, 0.1),
+        ("1 kOhm", "kOhm", 1.0, 1),
         ("1.2e1", "kOhm", 12, 1),
         ("250 mA", "A", 0.25, 0.001),
         ("0,05 %", "%", 0.05, 0.01),
@@ -43,6 +45,8 @@ def test_a_reading_is_understood(text, unit, value, digit):
         ("3.3 furlongs", "V", "a unit of volts", "'furlongs'"),
         ("1e999", "V", "a number of V", "'1e999'"),
         ("0x10", "V", "one number of V, such as 3.3 or 3,3", "'0x10'"),
+        ("1", "kOhm", "a reading of kOhm with its decimals, or ol", "'1'"),  # a cheap meter's open circuit
+        ("1 .", "Ohm", "a reading of Ohm with its decimals, or ol", "'1 .'"),
     ],
 )
 def test_what_is_no_reading_is_named(text, unit, expected, seen):

@@ -49,6 +49,9 @@ def number(text: str, unit: str, may_be_open: bool = False) -> Number:
         raise UsageError(f"a number of {unit}", "an empty line", hint)
     if (may_be_open or base == "Ohm") and typed.lower().split()[0] in OPEN:
         return Number(math.inf, 0.0, True)
+    if (may_be_open or base == "Ohm") and typed.rstrip(". ") == "1":
+        do = "a display with nothing but a 1 at its left is an open circuit: type ol; otherwise 1.0"
+        raise UsageError(f"a reading of {unit} with its decimals, or ol", repr(typed), do)
     match = _NUMBER.fullmatch(typed)
     if not match:
         raise UsageError(f"one number of {unit}, such as 3.3 or 3,3", repr(typed), hint)

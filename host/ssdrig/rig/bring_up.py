@@ -23,18 +23,28 @@ DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the sco
 LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # by the rail's mV
 LOGIC_V = 4.2, 5.2  # of LOGIC_5V: U6, less its drop at the lowest input
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
+GATE_ISOLATION_kOhm = 4.7  # the same file: gate_isolation; OFF_Ohm: lockout_off_resistor, by the rail's mV
+OFF_Ohm = {3300: 22.0, 5000: 22.0, 12000: 150.0}
+OVP_LOWER_kOhm, HYSTERESIS_kOhm = 10.0, 1000.0
+CROWBAR_FUSE_A = 0.5
+SCHOTTKY_V, BODY_V = (
+    (0.08, 0.45),
+    (0.3, 0.9),
+)  # the freewheel diode's in a meter's diode range; a FET's own, a zener's, the TVS'
+HELD_V = 1.2, 1.95  # OVREF with 560 Ohm to ground: LOGIC_V through 1 kOhm, less what the references take below 2.5 V
 FUSE_A = {3300: 3.0, 5000: 10.0, 12000: 7.5}  # by the rail's mV; of an M.2 rail in the converter's 12 V lead
 # two diodes in series show 1.0 to 1.25 V; a sound pair of FETs from 1.35 V on, their threshold, or ol
 DIODE_V = 1.3, 5.0
-DERIVED = ("lost",)  # checks that are made from two readings
+UNPOWERED = 2  # the last step in which a meter may show an open circuit
+DERIVED = ("lost", "trips at")  # checks that are made from several readings
 AT_DRIVE_V = 0.01  # that the rail loses without a load
 BREAKOUTS = ("one_rail", "one_m2_rail")
 STEPS = {
     1: "nothing powered, no drive, Pico not in its socket; ohmmeter, or its diode range, plus lead at the first point",
-    2: "still unpowered: the two lines of each rail at the Pico's pins, to ground",
-    3: "supply on, Pico not in its socket, no drive",
+    2: "still unpowered: lines and supplies at the Pico's socket, the resistors that protect",
+    3: "the supply's leads before they are in the rig; then supply on, Pico not in its socket, no drive",
     4: "the same: voltmeter at the rig's input, then at the drive's connector",
-    5: "the same: gates",
+    5: "the same: gates, lock-outs",
     6: "supply off, Pico in its socket, supply on, USB in: SCOPE at the Pico",
     7: "what the rig measures of itself",
     8: "a resistor in place of the drive",
@@ -56,12 +66,15 @@ class Circuit(NamedTuple):
     gates_part: float  # by which that may be off
     lock_out: bool
     do: str
+    gate_kOhm: dict[int, float]  # hardware/values.csv and that of the breakout's board: gate_resistor, by the rail's mV
+    feeds_VSYS: bool = False  # from LOGIC_5V
 
 
+BOARD_kOhm, BREAKOUT_kOhm = {3300: 220.0, 5000: 150.0, 12000: 62.0}, {3300: 75.0, 5000: 75.0}
 BOARDS = {
-    "board": Circuit(GATE_SUPPLY_V, 0.03, True, "R13, U5; no supply there: F1"),
-    "breakout": Circuit(12.0, 0.05, True, "12 V at J2, the PTC F1"),
-    "prototyping": Circuit(GATE_SUPPLY_V, 0.03, False, "the trimmer of the boost module; its supply"),
+    "board": Circuit(GATE_SUPPLY_V, 0.03, True, "R13, U5; no supply there: F1", BOARD_kOhm, True),
+    "breakout": Circuit(12.0, 0.05, True, "12 V at J2, the PTC F1", BREAKOUT_kOhm),
+    "prototyping": Circuit(GATE_SUPPLY_V, 0.03, False, "the trimmer of the boost module; its supply", BOARD_kOhm),
 }
 
 
@@ -120,18 +133,37 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
     dividers = {row["rail"]: row["nV_per_count"] / ADC_nV_PER_COUNT for row in build["scope"]}
     if circuit.lock_out:
         out.append(Reading(3, "logic supply", None, "LOGIC_5V to GND", "V", *LOGIC_V, "U6; low: R26, U7 short"))
-        out.append(Reading(5, "reference", None, "OVREF to GND", "V", 2.48, 2.51, "U7, U8 and their resistor"))
+        words = "are U7 and U8 both in place, with the same mark and the same way round"
+        out.append(Reading(1, "references", None, words, "yes", 1, 1, "both: one alone works, until it fails"))
+        out.append(Reading(5, "reference", None, "OVREF to GND", "V", 2.46, 2.53, "U7, U8 and their resistor"))
+        words = "560 Ohm from OVREF to GND, meter across it"
+        out.append(Reading(5, "reference held", None, words, "V", *HELD_V, "R26; is it 560 Ohm?"))
+    words = "+3V3 to GND, pins 36 and 38 of the Pico's socket (open: ol)"
+    out.append(Reading(2, "logic short", None, words, "kOhm", 0.5, None, "a bridge, a capacitor, a chip turned"))
+    if circuit.feeds_VSYS:
+        words = "VSYS (pin 39 of the Pico's socket) to LOGIC_5V, diode range (open: ol)"
+        do = "D3 turned or bridged: the host's USB port would feed the 5 V rail"
+        out.append(Reading(2, "VSYS", None, words, "V", *DIODE_V, do, open=True))
     if build["sideband"] is not None:
         words = "PERST# of the host to PERST# of the drive, at the rig"
         out.append(
             Reading(2, "PERST#", None, words, "kOhm", 0.95, 1.05, "R15: without it the host drives the cut drive")
         )
+        words = "PERST_LOW (pin 24 of the Pico's socket) to GND"
+        out.append(Reading(2, "PERST_LOW", None, words, "kOhm", 4.4, 5.0, "R9: its FET would float, or never close"))
+        words = "GND to PERST# of the drive, diode range, plus lead at GND"
+        out.append(Reading(2, "PERST# FET", None, words, "V", *BODY_V, "Q1 missing, turned or short"))
+    crowbars = {one["rail"]: one["discharge_mOhm"] / 1000 for one in build["switch"] or () if "discharge_mOhm" in one}
     for row in build["rails"]:
-        out += _of_rail(row["rail"], row["nominal_mV"], dividers.get(row["rail"]), circuit, "aux" in row["name"])
+        n = row["rail"]
+        ohm = crowbars.get(n)
+        out += _of_rail(n, row["nominal_mV"], dividers.get(n), circuit, "aux" in row["name"], ohm)
     return sorted(out, key=lambda one: one.step)
 
 
-def _of_rail(n: int, mV: int, ratio: float | None, circuit: Circuit, auxiliary: bool) -> list[Reading]:
+def _of_rail(
+    n: int, mV: int, ratio: float | None, circuit: Circuit, auxiliary: bool, crowbar_Ohm: float | None
+) -> list[Reading]:
     """auxiliary: 3.3Vaux, whose one contact has no fuse of the rig's"""
     volts = mV / 1000
     low_V, high_V = 0.95 * volts, 1.05 * volts
@@ -146,12 +178,17 @@ def _of_rail(n: int, mV: int, ratio: float | None, circuit: Circuit, auxiliary: 
     do = "the right fuse: a larger one does not protect the wires, a smaller one opens when a drive starts"
     fused = amps is not None and not auxiliary
     fuse = [Reading(1, "fuse", n, f"number on the fuse in {where}", "A", amps, amps, do)] if fused else []
+    at = n + 1
     out = [
         *fuse,
+        Reading(1, "source", n, "SRC to RAIL_IN, diode range, plus lead at SRC", "V", *BODY_V, fets),
+        Reading(
+            3, "leads", n, "lead for RAIL_IN to lead for GND, not in the rig", "V", low_V, high_V, "turned, or wrong"
+        ),
         Reading(1, "input", n, "RAIL_IN to GND, once still", "kOhm", 1.0, input_kOhm, at_input),
         Reading(1, "through", n, "RAIL_IN to SW, diode range (open: ol)", "V", *DIODE_V, fets, open=True),
         Reading(1, "back", n, "SW to RAIL_IN, diode range (open: ol)", "V", *DIODE_V, fets, open=True),
-        Reading(2, "OFF", n, "OFF to GND", "kOhm", 2.18, 2.42, "its pull-down of 2.2 kOhm, 100 Ohm to the FET"),
+        Reading(2, "OFF", n, "OFF to GND", "kOhm", 2.25, 2.42, "its pull-down of 2.2 kOhm, 100 Ohm to the FET"),
         Reading(2, "DISCHARGE", n, "DISCHARGE to GND", "kOhm", 2.09, 2.31, "its pull-down of 2.2 kOhm"),
         Reading(4, "supply", n, "at RAIL_IN", "V", low_V, high_V, "the supply, or the wrong one: STOP"),
         Reading(
@@ -162,11 +199,48 @@ def _of_rail(n: int, mV: int, ratio: float | None, circuit: Circuit, auxiliary: 
         Reading(5, "gate", n, "GATE to GND", "V", *gate_V, "zener D1: turned, or another voltage; gate resistor"),
         Reading(5, "gate to source", n, "GATE to SRC", "V", *above_V, "zener D1"),
     ]
+    if circuit.lock_out and crowbar_Ohm:
+        do = "the crowbar's resistor, or its fuse"
+        words = f"SW to the drain of Q{at}04"
+        out.append(Reading(1, "crowbar path", n, words, "Ohm", 0.87 * crowbar_Ohm, 1.1 * crowbar_Ohm + 0.6, do))
+        words = f"rating of the crowbar's fuse F{at}02, by its mark"
+        do = "a larger one lets the crowbar's resistor burn"
+        out.append(Reading(1, "crowbar fuse", n, words, "A", CROWBAR_FUSE_A, CROWBAR_FUSE_A, do))
+        words, do = (
+            f"gate of Q{at}04 to GND",
+            f"R{at}15: without it the crowbar may close while the logic has no supply",
+        )
+        out.append(Reading(2, "crowbar gate", n, words, "kOhm", 9.0, 10.8, do))
+        words = "is its red lamp dark, and after a minute its crowbar's resistor cold"
+        out.append(Reading(6, "crowbar off", n, words, "yes", 1, 1, "U2, U3: a crowbar closed on a rail at work: STOP"))
+        words = f"OFF to C{at}03 where R{at}10 ends"
+        out.append(Reading(2, "interlock", n, words, "kOhm", 21.0, 23.0, f"R{at}10: the crowbar would close too soon"))
+    if circuit.lock_out:
+        words = "GND to RAIL_IN, once still, diode range, plus lead at GND"
+        out.append(Reading(1, "freewheel", n, "GND to SW, diode range, plus lead at GND", "V", *SCHOTTKY_V, f"D{at}02"))
+        out.append(Reading(1, "TVS", n, words, "V", *BODY_V, f"D{at}04"))
+    if circuit.lock_out and circuit.gates_V < GATE_SUPPLY_V:  # its gates never reach the zener's voltage
+        words = "SRC to GATE, diode range, plus lead at SRC"
+        out.append(Reading(1, "gate clamp", n, words, "V", *BODY_V, f"D{at}01 missing, turned"))
+    if circuit.lock_out and mV in circuit.gate_kOhm:
+        off_Ohm = OFF_Ohm[mV]
+        words, do = f"GATE to the drain of Q{at}05", f"R{at}21: a lock-out that is too slow"
+        out.append(Reading(2, "lock-out resistor", n, words, "Ohm", 0.93 * off_Ohm, 1.07 * off_Ohm + 1, do))
+        part = OVP_LOWER_kOhm * HYSTERESIS_kOhm / (OVP_LOWER_kOhm + HYSTERESIS_kOhm)
+        part /= part + LOCK_OUT_kOhm[mV] - OVP_LOWER_kOhm
+        words, do = f"pin 3 of U{at}02 to GND, where R{at}19 and R{at}20 meet", f"R{at}19, R{at}20, R{at}24"
+        out.append(Reading(5, "share", n, words, "V", 0.97 * part * low_V, 1.03 * part * high_V, do))
+        gate_kOhm = circuit.gate_kOhm[mV]
+        part = GATE_ISOLATION_kOhm / (GATE_ISOLATION_kOhm + gate_kOhm)
+        ramp_V = 0.95 * part * gates_low_V, 1.05 * part * gates_high_V
+        words = f"with the 560 Ohm: C{at}02 to GND, where R{at}14 ends"
+        do = f"R{at}14 short: the lock-out is late; R{at}03: too soft or too hard a start"
+        out.append(Reading(5, "ramp", n, words, "V", *ramp_V, do))
     if ratio:
         kOhm = DIVIDER_kOhm[min(DIVIDER_kOhm, key=lambda known: abs(known - ratio))]
         do = "the scope's divider; the crowbar's FET is turned"
-        # the sensor's VBUS, 1 MOhm, takes 2 % of it
-        out.append(Reading(1, "output", n, "SW to GND", "kOhm", 0.95 * kOhm, 1.03 * kOhm, do))
+        # the sensor's VBUS, 1 MOhm, takes 2 % of it, the Schottky diode some uA
+        out.append(Reading(1, "output", n, "SW to GND", "kOhm", 0.8 * kOhm, 1.03 * kOhm, do))
         scope_V = volts / ratio
         out.append(Reading(6, "SCOPE", n, "SCOPE to GND", "V", 0.95 * scope_V, 1.05 * scope_V, "its divider"))
     if circuit.lock_out and mV in LOCK_OUT_V:
@@ -197,14 +271,14 @@ def asked(reading: Reading, questions: Questions) -> tuple[Check, float]:
     words = reading.question()
     if reading.unit == "yes":
         return judged(reading, float(questions.yes(words))), 0.0
-    typed = questions.number(words, reading.unit, reading.fits, reading.optional, reading.open)
+    typed = questions.number(words, reading.unit, reading.fits, reading.optional, reading.step <= UNPOWERED)
     if typed is None:
         return checks.skipped(reading.key, reading.rail, "not tried"), 0.0
     return judged(reading, typed.value), typed.digit
 
 
-def step(number: int, wanted: list[Reading], questions: Questions) -> Done:
-    """Ask for the readings of one step until one fails. Raises NoAnswer."""
+def step(number: int, wanted: list[Reading], questions: Questions, earlier: Sequence[Check] = ()) -> Done:
+    """Ask for the readings of one step until one fails. earlier: checks of the steps before. Raises NoAnswer."""
     questions.show(f"\n[{number} of {len(STEPS)}] {STEPS[number]}")
     checks_: list[Check] = []
     seen_V: dict[int | None, tuple[float, float]] = {}
@@ -220,6 +294,8 @@ def step(number: int, wanted: list[Reading], questions: Questions) -> Done:
             bound = 500 * (before_digit + digit)
             do, cause = "fuse, FETs, cable: a bad joint", "the meter's last digit"
             checks_.append(checks.figure("lost", reading.rail, lost, "mV", -most, most, do, bound, cause))
+        if reading.key == "share" and check.ok:
+            checks_ += trips_at(reading.rail, [*earlier, *checks_], digit)
         if any(one.ok is False for one in checks_):
             break
     for one in checks_:
@@ -228,6 +304,22 @@ def step(number: int, wanted: list[Reading], questions: Questions) -> Done:
     if name and digest is None:
         questions.show("  no such file: the certificate has its name alone")
     return Done(number, checks_, name, digest, time.time_ns())
+
+
+def trips_at(rail: int | None, known: Sequence[Check], digit: float) -> list[Check]:
+    """The supply at which the lock-out trips, by its reference and by the share of the supply that it sees.
+
+    known: checks of the supply, the reference and the share, and others
+    digit: what the last digit of the share counts, V; that of the other two is taken as 0.01 V"""
+    of = {check.name: check.value for check in known if check.rail in (rail, None)}
+    supply_V, reference_V, share_V = (of.get(name) for name in ("supply", "reference", "share"))
+    if not (supply_V and reference_V and share_V):
+        return []
+    nominal_mV = min(LOCK_OUT_V, key=lambda mV: abs(mV / 1000 - supply_V))
+    volts = supply_V * reference_V / share_V
+    bound = volts * (0.005 / supply_V + 0.005 / reference_V + digit / 2 / share_V)
+    do, cause = "the divider, the reference: another value", "the meter's last digit"
+    return [checks.figure("trips at", rail, volts, "V", *LOCK_OUT_V[nominal_mV], do, bound, cause)]
 
 
 def photo_of(answer: str) -> tuple[str | None, str | None]:
@@ -266,7 +358,8 @@ def by_hand(
     wanted = readings(build, board)
     out = list(done)
     for number in sorted({reading.step for reading in wanted} - {one.step for one in done}):
-        out.append(step(number, [one for one in wanted if one.step == number], questions))
+        earlier = [check for one in out for check in one.checks]
+        out.append(step(number, [one for one in wanted if one.step == number], questions, earlier))
         if out[-1].failed:
             break
         keep(out)
