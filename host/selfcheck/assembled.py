@@ -1,6 +1,7 @@
 """SIMULATED soldered rigs for bring_up.py: the parts of a board's netlist (hardware/), each as it is or with a fault of
 assembly, and a meter's display at any two nets. Direct current alone: a capacitor is open, unless it is turned."""
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -187,7 +188,7 @@ class Rig:
         in_diode_range = {
             **{"through": (source, f"SW{n}"), "back": (f"SW{n}", source), "source": (f"SRC{n}", source)},
             **{"freewheel": ("GND", f"SW{n}"), "TVS": ("GND", source), "gate clamp": (f"SRC{n}", f"GATE{n}")},
-            **{"VSYS": ("VSYS", "LOGIC_5V"), "PERST# FET": ("GND", "PERST")},
+            **{"VSYS": ("VSYS", "LOGIC_5V"), "PERST# FET": ("GND", "PERST"), "PERST# back": ("PERST", "GND")},
         }
         if key in in_diode_range:
             across = self._diode_V(*in_diode_range[key])
@@ -227,8 +228,10 @@ class Rig:
             if not bar:
                 return 1.0
             across = volts.get(bar.pins["1"], 0.0) - volts.get(bar.pins["2"], 0.0)
-            lit = volts.get(f"CROWBAR{n}", 0.0) > LIT_V
-            return float(across**2 / ohms(bar.value) < HOT_W and not (lit and key == "crowbar off"))
+            if key == "cold":
+                return float(across**2 / ohms(bar.value) < HOT_W)
+            of_both_W = across / ohms(bar.value) * volts.get(bar.pins["1"], 0.0)  # resistor and FET
+            return float(of_both_W < HOT_W and volts.get(f"CROWBAR{n}", 0.0) < LIT_V)
         at = self.at[self.leads.get(rail, rail)]
         return {
             "gate supply": volts.get("VGATE", 0.0),
@@ -448,12 +451,15 @@ class Circuit:
         try:
             return self._newton(start, LEAK_S)
         except ArithmeticError:
-            for leak_S in (1e-3, 1e-5, 1e-7, LEAK_S):
-                start = self._newton(start, leak_S)
-            assert start
-            return start
+            for leak_S in (1e-3, 1e-5, 1e-7):
+                with contextlib.suppress(ArithmeticError):
+                    start = self._newton(start, leak_S)
+            # each net is held where it was, ever less: it drifts to where it settles
+            for hold_S in (10 ** (-k / 2) for k in range(2, 20)):
+                start = self._newton(start, LEAK_S, hold_S)
+            return self._newton(start, LEAK_S)
 
-    def _newton(self, start: dict[str, float] | None, leak_S: float) -> dict[str, float]:
+    def _newton(self, start: dict[str, float] | None, leak_S: float, hold_S: float = 0.0) -> dict[str, float]:
         count = len(self.nets)
         fixed, driven = np.zeros((count, count)), np.zeros(count)
         fixed[np.diag_indices(count)] = leak_S
@@ -472,6 +478,8 @@ class Circuit:
         if start:
             for name, at in self.names.items():
                 volts[at] = start.get(name, 0.0)
+        fixed[np.diag_indices(count)] += hold_S
+        driven += hold_S * volts
         for iteration in range(1000):
             conductance, amperes = fixed.copy(), driven.copy()
             for anode, cathode, of_A, knee_V, sharp_V in self.diodes:

@@ -66,3 +66,15 @@ def test_an_ohmmeter_shows_a_lock_outs_divider_and_turned_fets_in_the_diode_rang
     assert 20 < sound._kiloohms("RAIL0_IN", "SW0") < 45
     turned = assembled.Rig(Random(1), builds.read("one_rail"), lambda rig: rig.turn("Q101"))
     assert 1.0 < turned.true("through", 0) < 1.25
+
+
+def test_a_schottky_diode_leaks_through_an_ohmmeters_reading():
+    """Some uA beside the 20 kOhm of SW: more than the 5 % that the sensor's VBUS and the resistors make."""
+    seen = [assembled.Rig(Random(seed), builds.read("one_rail")).true("output", 0) for seed in range(4)]
+    assert all(16 < kOhm < 19 for kOhm in seen)
+
+
+def test_a_net_that_nothing_holds_settles():
+    """The lock-out's FET without its pull-up: its gate hangs on 1 MOhm."""
+    rig = assembled.Rig(Random(1), builds.read("one_rail"), lambda rig: rig.take_off("R125"))
+    assert 0 < rig.true("lock-out gate", 0) < 4

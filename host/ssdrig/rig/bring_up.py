@@ -152,7 +152,9 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
         words = "PERST_LOW (pin 24 of the Pico's socket) to GND"
         out.append(Reading(2, "PERST_LOW", None, words, "kOhm", 4.4, 5.0, "R9: its FET would float, or never close"))
         words = "GND to PERST# of the drive, diode range, plus lead at GND"
-        out.append(Reading(2, "PERST# FET", None, words, "V", *BODY_V, "Q1 missing, turned or short"))
+        out.append(Reading(2, "PERST# FET", None, words, "V", *BODY_V, "Q1 missing, or short"))
+        words = "the same, plus lead at PERST# (open: ol)"
+        out.append(Reading(2, "PERST# back", None, words, "V", *DIODE_V, "Q1 turned, or short", open=True))
     crowbars = {one["rail"]: one["discharge_mOhm"] / 1000 for one in build["switch"] or () if "discharge_mOhm" in one}
     for row in build["rails"]:
         n = row["rail"]
@@ -211,7 +213,7 @@ def _of_rail(
             f"R{at}15: without it the crowbar may close while the logic has no supply",
         )
         out.append(Reading(2, "crowbar gate", n, words, "kOhm", 9.0, 10.8, do))
-        words = "is its red lamp dark, and after a minute its crowbar's resistor cold"
+        words = "is its red lamp dark, and are after a minute the crowbar's resistor and FET cold"
         out.append(Reading(6, "crowbar off", n, words, "yes", 1, 1, "U2, U3: a crowbar closed on a rail at work: STOP"))
         words = f"OFF to C{at}03 where R{at}10 ends"
         out.append(Reading(2, "interlock", n, words, "kOhm", 21.0, 23.0, f"R{at}10: the crowbar would close too soon"))
@@ -242,7 +244,8 @@ def _of_rail(
         # the sensor's VBUS, 1 MOhm, takes 2 % of it, the Schottky diode some uA
         out.append(Reading(1, "output", n, "SW to GND", "kOhm", 0.8 * kOhm, 1.03 * kOhm, do))
         scope_V = volts / ratio
-        out.append(Reading(6, "SCOPE", n, "SCOPE to GND", "V", 0.95 * scope_V, 1.05 * scope_V, "its divider"))
+        # 5 % of the supply, 1 % of each resistor, the meter
+        out.append(Reading(6, "SCOPE", n, "SCOPE to GND", "V", 0.92 * scope_V, 1.08 * scope_V, "its divider"))
     if circuit.lock_out and mV in LOCK_OUT_V:
         # 560 Ohm take OVREF to 1.9 V at most: below the share of each rail at 95 % of its voltage
         words = "560 Ohm from OVREF to GND: is the drive's connector at 0 V with it, and back without"
