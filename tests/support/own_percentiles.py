@@ -94,9 +94,15 @@ def _documents(folder: Path) -> list[dict]:
     return [json.loads(line) for line in lines if line.startswith('{"t_ns"') and '"bins"' in line]
 
 
+def _runtime_ms(document: dict) -> float:
+    """How long the job has run: of a grouped one fio has the sum of its threads."""
+    (job,) = document["jobs"]
+    return job["job_runtime"] / int(job.get("job options", {}).get("numjobs", 1))
+
+
 def _less_first(folder: Path, until_s: float) -> dict[str, Counter]:
     """_of_fio() less the last document before `until_s`."""
-    before = [one for one in _documents(folder) if one["jobs"][0]["job_runtime"] < 1000 * until_s]
+    before = [one for one in _documents(folder) if _runtime_ms(one) < 1000 * until_s]
     first = _bins(before[-1]) if before else {}
     return {side: bins - first.get(side, Counter()) for side, bins in _of_fio(folder).items()}
 
@@ -110,7 +116,8 @@ def _index_ns(index: int) -> float:
 def _by_second(folder: Path) -> list[Counter]:
     """{ns of clat: I/Os} of each second that each row of fio's histogram logs has closed. Row k of a log and direction
     is of window k, with the first I/O after it, taken for its slowest: that is of its own second if it was late. What
-    came after the last row is of the next second, or of the last one where the job ended within 100 ms of it."""
+    came after the last row is of the next second, or of the last one where the job ended within 100 ms of it; of
+    several logs the last second is left out."""
     streams = []
     for log in sorted(folder.glob("*_clat_hist.[0-9]*.log")):
         rows = [[int(cell) for cell in line.split(",")] for line in log.read_text().splitlines()]
@@ -131,13 +138,13 @@ def _by_second(folder: Path) -> list[Counter]:
                 seconds[k + shift][slowest] -= 1
                 if (own := (row[0] - min(zeros_ms)) // 1000) < len(seconds):
                     seconds[own][slowest] += 1
-    seconds = seconds[: min(ends)]
-    if len(streams) == 1:
-        last = _last(folder)
-        whole = sum(_bins(last, "clat_ns").values(), Counter())
-        rest = whole - sum(seconds, Counter())
-        after = last["jobs"][0]["job_runtime"] - 1000 * len(seconds) >= 100
-        seconds = [*seconds, rest] if after else [*seconds[:-1], seconds[-1] + rest]
+    if len(streams) > 1:
+        return seconds[: min(ends) - 1]
+    last = _last(folder)
+    whole = sum(_bins(last, "clat_ns").values(), Counter())
+    rest = whole - sum(seconds, Counter())
+    after = _runtime_ms(last) - 1000 * len(seconds) >= 100
+    seconds = [*seconds, rest] if after else [*seconds[:-1], seconds[-1] + rest]
     return seconds
 
 

@@ -47,9 +47,9 @@ LATE_MS = 300  # of each document after the second that it is of
 LATEST_NS = 2_500_000  # an I/O of the first burst that completes in the pause after it
 
 
-def put(run, label: str, io: list[tuple[float, int, int]], seconds: int) -> None:
+def put(run, label: str, io: list[tuple[float, int, int]], seconds: int, threads: int = 1) -> None:
     """fio's documents and its histogram log of this I/O, [(ms since job start, ns, direction)], in the place of a
-    load's."""
+    load's. The run time of a grouped job is that of its `threads` together."""
     folder = run / "fio" / label
     for log in folder.glob("*.log"):
         log.unlink()
@@ -61,7 +61,7 @@ def put(run, label: str, io: list[tuple[float, int, int]], seconds: int) -> None
     (folder / f"{label}_clat_hist.1.log").write_text("".join(f"{ms},{rest}\n" for ms, rest in stamped))
     lines = []
     for ms in [*range(1000 + LATE_MS, 1000 * seconds, 1000), 1000 * seconds]:
-        job = {"jobname": label, "error": 0, "job_runtime": ms}
+        job = {"jobname": label, "error": 0, "job_runtime": threads * ms, "job options": {"numjobs": str(threads)}}
         for direction, side in enumerate(("read", "write")):
             done = [ns for at_ms, ns, of in io if of == direction and int(at_ms) <= ms]
             if done:
@@ -97,7 +97,7 @@ def made(tmp_path_factory):
     put(run, "mixed", sorted(sum(mixed, [])), 8)
     us = [3000] * FIRST_S + [200] * (OFF_S + ON_S) + [100] * (OFF_S + ON_S)
     bursts = [second(n, 2000, us[n], 1, dice) for n, on in enumerate(bursting) if on]
-    put(run, "bursts", sorted([*sum(bursts, []), (1000 * FIRST_S + 4, LATEST_NS, 1)]), len(bursting))
+    put(run, "bursts", sorted([*sum(bursts, []), (1000 * FIRST_S + 4, LATEST_NS, 1)]), len(bursting), threads=4)
     return run
 
 
