@@ -177,7 +177,18 @@ class Rig:
         return (
             true * (1 + self.dice.uniform(-0.003, 0.003))
             if key
-            not in ("supply", "drive", "leads", "fuse", "crowbar fuse", "references", "trips", "cold", "crowbar off")
+            not in (
+                "supply",
+                "drive",
+                "leads",
+                "12 V lead",
+                "fuse",
+                "crowbar fuse",
+                "references",
+                "trips",
+                "cold",
+                "crowbar off",
+            )
             else true
         ) + (self.dice.uniform(*LEADS_ohm) if key in ("crowbar path", "lock-out resistor") else 0.0)
 
@@ -207,8 +218,8 @@ class Rig:
         if key == "crowbar fuse":
             part = self.parts.get(self.name("F02", rail))
             return float(part.value.split()[0]) if part else 0.0
-        if key == "leads":
-            return self.supply_V[rail]
+        if key in ("leads", "12 V lead"):
+            return self.supply_V[rail] if key == "leads" else self.aux_V
         if key == "fuse":
             if self.nominal_V[rail] < 4:
                 return self.converter_A

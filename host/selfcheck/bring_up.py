@@ -204,6 +204,7 @@ ON_M2: dict[str, tuple[int, Fault]] = {
     "5 V converter instead of 3.3 V": (3, _supplied(0, 5.02)),
     "12 V past the converter": (3, _supplied(0, 12.1)),
     "converter's leads exchanged": (3, _supplied(0, -3.3)),
+    "12 V lead and its ground exchanged": (3, _set(aux_V=-12.0)),
     "pull-down of PERST_LOW missing": (2, _of("R9")),
     "FET of PERST# missing": (2, _of("Q1")),
     "FET of PERST# turned": (2, _of("Q1", "turned")),

@@ -129,7 +129,11 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
     """What the builder of this build reads in steps 1 to 6, in order. board: of BOARDS; None: the documented one."""
     circuit = BOARDS[board or board_of(build)]
     low_V, high_V = (circuit.gates_V * (1 + sign * circuit.gates_part) for sign in (-1, 1))
-    out = [Reading(3, "gate supply", None, "gate supply VGATE to GND", "V", low_V, high_V, circuit.do)]
+    lead = Reading(
+        3, "12 V lead", None, "12 V lead to its ground, not in the rig", "V", low_V, high_V, "turned, or wrong"
+    )
+    out = [lead] if circuit.gates_V < GATE_SUPPLY_V else []
+    out += [Reading(3, "gate supply", None, "gate supply VGATE to GND", "V", low_V, high_V, circuit.do)]
     dividers = {row["rail"]: row["nV_per_count"] / ADC_nV_PER_COUNT for row in build["scope"]}
     if circuit.lock_out:
         out.append(Reading(3, "logic supply", None, "LOGIC_5V to GND", "V", *LOGIC_V, "U6; low: R26, U7 short"))
