@@ -8,7 +8,7 @@ from synthetic_plan import DRIVE, Writer
 from test_replay import played_twice
 
 from ssdrig.plan import grammar, reviews
-from ssdrig.reading import table
+from ssdrig.reading import errors, table
 from ssdrig.report import library, scorecard
 from ssdrig.report.library import Facts, Member
 
@@ -151,6 +151,7 @@ def test_a_trace_bench_has_cards_of_its_data_rate_service_times_and_energy(tmp_p
     )
     assert rate.entries[0].value.value == row.result["data_rate_MBps"] and (rate.unit, rate.better) == ("MB/s", "more")
     assert mean.entries[0].value.value == pytest.approx(row.result["all"]["mean_us"]) and mean.better == "less"
+    assert mean.entries[0].value.error == errors.of("lat_mean_us", row.windows["all"]).error > 0
     assert p99.entries[0].value.value == pytest.approx(row.result["all"]["p99_us"]) and p99.unit == "µs"
     assert joules.entries[0].value.value == pytest.approx(row.value("J/GB")) and joules.unit == "J/GB"
     assert power.entries[0].value.value == pytest.approx(2.5, rel=0.01) and power.entries[0].value.error

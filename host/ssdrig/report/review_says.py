@@ -19,6 +19,7 @@ from ssdrig.views.load_line import html as load_line_fit
 from ssdrig.views.load_line import html as load_line_html
 from ssdrig.views.plateaus import html as plateaus_html
 from ssdrig.views.points.html import formula_of as by_formula
+from ssdrig.views.replay import facts as replay_facts
 from ssdrig.views.step_results import sentences
 from ssdrig.views.terms import number
 
@@ -189,8 +190,11 @@ def traces(tables: Sequence[Table]) -> str:
             if (rate := row.result["data_rate_MBps"]) is not None:
                 parts.append(f"{figure(rate)} MB/s while busy")
             parts += [
-                f"{name} {headline.in_words(Uncertain(of_all[key]), 'µs')}"
-                for key, name in (("mean_us", "mean service time"), ("p99_us", "P99"))
+                f"{name} {headline.in_words(Uncertain(of_all[key], error), 'µs')}"
+                for key, name, error in (
+                    ("mean_us", "mean service time", replay_facts.mean_error_us(row)),
+                    ("p99_us", "P99", None),
+                )
                 if of_all.get(key) is not None
             ]
             cost = errors.of("energy_J_per_GB", row.windows["all"] or {})
