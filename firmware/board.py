@@ -1,7 +1,7 @@
 """The one file that knows this board: pins, bus, rails, shunts. Raspberry Pi Pico or Pico 2, one sensor a rail, up to
 four. What differs from build to build comes from `board.json` on the board (`./ssdrig rig setup --build`): "build", its
-name, "rails", "switch", "sideband", "scope", "fast", "gate_supply", as the tables below; without that file these are
-the board's. A rail with "low" has two ranges (ranges.py).
+name, "rails", "switch", "sideband", "lock_outs", "scope", "fast", "gate_supply", as the tables below; without that file
+these are the board's. A rail with "low" has two ranges (ranges.py).
 
 A row of RAILS names its chip, the class of a driver: INA228 or INA226 with "bus": "I2C0" and its "address", or INA229
 with "bus": "SPI0" and the GPIO of its chip select, "cs". VSHUNT and VBUS at 50 us each, and "temp_us": None, are an
@@ -64,6 +64,8 @@ RAILS = (
 SWITCH = ({"rail": 0, "gate": 10, "discharge_mOhm": 2200},)
 # 18 on the four-rail board: high there holds PERST# low, high at 19 isolates the rest; both are pulled down
 SIDEBAND = None
+# GPIO that is high while the lock-outs are to trip: 0 on the four-rail board, 15 on the breakout's; pulled down
+LOCK_OUTS = None
 SYNC = 22  # rises with a cut
 # ADC inputs of the scope: the rail's voltage through a divider; a count is 3.3 V / 4096 times the divider: 1_611_328 nV
 # at 3.3 and 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).
@@ -113,6 +115,8 @@ def _own():
             raise ValueError("fast of no rail, or no input of the ADC")
         if fast["rail"] not in [row["rail"] for row in own["rails"]]:
             raise ValueError("fast of no rail, or no input of the ADC")
+    if own.get("lock_outs") is not None and type(own["lock_outs"]) is not int:
+        raise ValueError("lock_outs of no GPIO")
     gate = own.get("gate_supply")
     if gate is not None:
         for name in ("gpio", "nV_per_count", "mV"):
@@ -126,6 +130,7 @@ try:
     _settings = _own()
     if _settings:
         BUILD, REVISION, SIDEBAND = _settings.get("build"), _settings.get("revision"), _settings.get("sideband")
+        LOCK_OUTS = _settings.get("lock_outs")
         FAST, GATE_SUPPLY = _settings.get("fast"), _settings.get("gate_supply")
         PAIR = FAST if FAST and FAST.get("volts") is not None else None
         RAILS, SWITCH, SCOPE = tuple(_settings["rails"]), tuple(_settings["switch"]), tuple(_settings["scope"])

@@ -29,6 +29,7 @@ class Watch:
         self.before = self.n = 0
         self.kept_v = -1  # as it was right before power came back
         self.lowest = 0xFFFFF
+        self.highest = 0
         self.t90 = self.t10 = self.low = -1  # us after the edge
         self.safe = False
         self.is_low = False
@@ -55,6 +56,8 @@ class Watch:
 
     def sample(self, stamp, v):
         self.v = v
+        if v > self.highest:
+            self.highest = v
         if not self.fired:
             self.before = v
             return

@@ -53,6 +53,7 @@ class Rig:
             make = __import__("ranges").Ranged if rail.get("low") else Sampler  # a board without does not load it
             self.samplers.append(make(rail, chip, self.link, self.clock))
         self.switch = Switch(board.SWITCH, board.SIDEBAND, board.SYNC, self.samplers, self.link, self.clock)
+        self.switch.lock_outs = board.LOCK_OUTS
         self.scope = self.switch.scope = Scope(board.SCOPE, self.link, self.clock, board.PAIR, board.GATE_SUPPLY)
         self.fast = Fast(board.FAST, self.link, self.clock) if board.FAST else None
         self.streaming = False
@@ -178,7 +179,7 @@ class Rig:
             self.go()
         elif kind == wire.STOP:
             self.stop()
-        elif kind in (wire.ARM, wire.CUT, wire.ON, wire.SCOPE, wire.CALIBRATE):
+        elif kind in (wire.ARM, wire.CUT, wire.ON, wire.SCOPE, wire.CALIBRATE, wire.LOCK_OUTS):
             try:
                 self.carry_out(kind)
             except REFUSED as why:
@@ -193,6 +194,10 @@ class Rig:
             self.switch.cut(json.loads(self.link.text()))
         elif kind == wire.ON:
             self.switch.on(json.loads(self.link.text()))
+        elif kind == wire.LOCK_OUTS:
+            if not self.streaming:
+                raise Refused("the stream does not run")
+            self.switch.test_lock_outs(json.loads(self.link.text()))
         elif kind == wire.SCOPE:
             if self.fast:
                 self.fast.stop()  # there is one ADC

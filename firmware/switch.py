@@ -2,6 +2,7 @@
 
     idle --cut--> waiting --trigger--> fired --rails low--> off --on--> rising --rails high--> (held, PERST# still low)
     --> idle
+    idle --lock-outs--> emptying --rails low--> testing --20 ms--> returning --> idle
     any --trip--> tripped --on--> idle (with a side-band: returning, PERST# still low, then idle)
 A rail that passes its limits (protect.py) is opened immediately and stays open until `on`, over a reset of the board
 too. With it the side-band is sealed, because the host must not feed a drive without power, and then the crowbar closes.
@@ -29,6 +30,10 @@ from pulse import LEAD, ON, OPEN, RELEASED, RESET, SHORTEST, Pulse, word
 
 IDLE, WAITING, STARTED, FIRED, OFF, RISING, HELD = "idle", "waiting", "started", "fired", "off", "rising", "held"
 TRIPPED, RETURNING = "tripped", "returning"
+EMPTYING, TESTING = "emptying", "testing"
+TEST_us = 20_000  # a soft start takes 2 to 5 ms
+EMPTY_mV, EMPTY_us = 300, 10_000
+EMPTYING_us = 5_000_000
 VALID_us = 10_000_000  # of a token
 SOON_us = 500_000  # a cut at a time is handed to the PIO this long before it
 GIVE_UP_us = 10_000_000  # after off_ms, for the residual to fall
@@ -37,6 +42,8 @@ RISE_us = 500_000
 PERST_us = 120_000
 RISING_us = 20_000  # a soft start, four times: hardware/spice/README.md
 WATCHDOG_ms = 8000
+# C of what is no cut
+_OF_NO_CUT = {"token": 0, "fired_us": None, "off_us": None, "on_us": None, "perst_us": None, "rails": []}
 NEVER = -(1 << 29)  # samples in a row, which no count from here on reaches
 
 
@@ -63,6 +70,9 @@ class Switch:
         self.below = False
         self.wdt = None
         self.pulse = None
+        self.lock_outs = None  # board.LOCK_OUTS
+        self.outcome = True, ""
+        self.tested = None  # of C, after their test
         self.scope = None  # notified when a cut has fired
         self.tripped = {}  # rails that were opened for their limits: the sampler of each
         gates = [row["gate"] for row in self.rows.values()]
@@ -83,10 +93,12 @@ class Switch:
                 for rail, row in self.rows.items()
             ],
             "sideband": bool(self.sideband),
+            "lock_outs": self.lock_outs is not None,
             "resolution_ns": 1000_000_000 // machine.freq(),
             "dead_us": DEAD_us,
             "state": self.state,
-            "off": list(self.tripped) or ([w.rail for w in self.cutting] if self.state in (FIRED, OFF) else []),
+            "off": list(self.tripped)
+            or ([w.rail for w in self.cutting] if self.state in (FIRED, OFF, EMPTYING, TESTING) else []),
             "tripped": list(self.tripped),
         }
 
@@ -184,10 +196,70 @@ class Switch:
                     raise Refused("rail %d is at %d mV: not known to be low for long enough" % (w.rail, w.mV(w.v)))
         self._power_on()
 
+    def test_lock_outs(self, how):
+        """Open every rail, and then see that none comes on while the lock-outs are tripped."""
+        self._check_token(how)
+        if set(how) != {"token"}:
+            raise Refused("a token alone was expected")
+        if self.lock_outs is None:
+            raise Refused("this board cannot trip its lock-outs")
+        if self.state is not IDLE:
+            raise Refused("a cut is %s" % self.state)
+        self._watchdog(True)
+        if self.sideband:
+            self._seal()
+        for row in self.rows.values():
+            Pin(row["gate"], Pin.OUT, value=1)
+        self.since = ticks_us()
+        self.cutting = list(self.watches.values())
+        for w in self.cutting:
+            w.begin(w.raw(EMPTY_mV), EMPTY_us)
+            w.crowbar.begin(False, 0, 0)
+            w.edge(self.since)
+        self.tested = None
+        self.state = EMPTYING
+
+    def _trip_lock_outs(self):
+        """Every rail is empty: close the switches with the lock-outs tripped."""
+        Pin(self.lock_outs, Pin.OUT, value=1)
+        sleep_us(DEAD_us)
+        for w in self.cutting:
+            w.highest = 0
+        self._let_gates_go()
+        self.since = ticks_us()
+        self.state = TESTING
+
+    def _let_gates_go(self):
+        for row in self.rows.values():
+            Pin(row["gate"], Pin.IN)
+
+    def _test_over(self):
+        """Lock-outs and gates as they were, whatever came of the test; the gates empty in between."""
+        for row in self.rows.values():
+            Pin(row["gate"], Pin.OUT, value=1)
+        Pin(self.lock_outs, Pin.IN)
+        sleep_us(DEAD_us)
+        self._let_gates_go()
+        self._watchdog(False)
+
+    def _tested(self, ok, why):
+        """Power for every rail; C follows when PERST# is released."""
+        if ok:
+            self.tested = [{"rail": w.rail, "mV": w.mV(w.highest)} for w in self.cutting]
+        self._test_over()
+        self.outcome = ok, why
+        self.high_at = ticks_us()
+        self.on_us, self.perst_us = self._at(self.high_at), None
+        if self.sideband:
+            Pin(self.sideband + 1, Pin.IN)
+        self.state = RETURNING
+
     def stop(self):
         """The stream ends: the rails are unknown from now on. A cut that has not fired is cancelled."""
         for w in self.cutting:
             w.silent()
+        if self.state is EMPTYING or self.state is TESTING:
+            self._tested(False, "the stream was stopped")
         if self._pending():
             self._end(False, "called off: the stream was stopped")
 
@@ -198,6 +270,9 @@ class Switch:
         for rail in self.tripped:
             Pin(self.rows[rail]["gate"] + 1, Pin.IN)
             self.watches[rail].crowbar.opens()
+        if self.state is EMPTYING or self.state is TESTING:
+            self._test_over()
+            self.state = RETURNING
         if not self.tripped and self.state is RETURNING:
             self._unseal()
         self._watchdog(False)
@@ -214,6 +289,12 @@ class Switch:
         rail = sampler.rail["rail"]
         row = self.rows.get(rail)
         sampler.guard.disarm()
+        if self.state is EMPTYING or self.state is TESTING:
+            self._test_over()
+            self.state = RETURNING
+            self.link.say(
+                wire.CUT_REPORT, json.dumps(dict(_OF_NO_CUT, ok=False, why="rail %d passed its limits" % rail))
+            )
         cutting = row and self.state not in (IDLE, TRIPPED, RETURNING)
         if row:
             # before a cut's machines let go: at no moment has the drive PERST# high and no power
@@ -292,8 +373,12 @@ class Switch:
 
     def _returned(self):
         self.state = IDLE
-        about = {"token": 0, "fired_us": None, "off_us": None, "on_us": self.on_us, "perst_us": self.perst_us}
-        self.link.say(wire.CUT_REPORT, json.dumps(dict(about, ok=True, why="", rails=[])))
+        ok, why = self.outcome
+        about = dict(_OF_NO_CUT, on_us=self.on_us, perst_us=self.perst_us, ok=ok, why=why)
+        if self.tested:
+            about["lock_outs"] = self.tested
+        self.tested, self.outcome = None, (True, "")
+        self.link.say(wire.CUT_REPORT, json.dumps(about))
 
     def _watch_tripped(self):
         """The crowbars of the rails that have tripped open when they have had enough."""
@@ -340,12 +425,24 @@ class Switch:
             return
         if state is RETURNING:
             if ticks_diff(ticks_us(), self.high_at) >= RISING_us + PERST_us:
-                self.perst_us = self._at(ticks_us())
-                self._unseal()
+                if self.sideband:
+                    self.perst_us = self._at(ticks_us())
+                    self._unseal()
                 self._returned()
             return
         if self.wdt:
             self.wdt.feed()
+        if state is EMPTYING:
+            if self._all_safe():
+                self._trip_lock_outs()
+            elif ticks_diff(ticks_us(), self.since) > EMPTYING_us:
+                high = ["rail %d is at %d mV" % (w.rail, w.mV(w.v)) for w in self.cutting if not w.safe]
+                self._tested(False, "not tested: %s" % ", ".join(high))
+            return
+        if state is TESTING:
+            if ticks_diff(ticks_us(), self.since) >= TEST_us:
+                self._tested(True, "")
+            return
         if state is FIRED or state is OFF:
             now = ticks_us()
             for w in self.cutting:

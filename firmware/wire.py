@@ -30,6 +30,7 @@
                          s  scope    JSON {"gpio": g or [g, ..], "rate" (samples/s of all inputs together),
                                      "before", "after" (samples of each), "trigger": "cut" or "now"}: answered by H,
                                      then W; or N; a `c` follows it if its cut is to be in the picture
+                         l  lock-outs JSON {"token"}: trips the lock-outs while all rails are off; answered by C, or N
                          k  calibrate  JSON {"rail", "calibration": object or null}: kept on the board; answered by H,
                                      or N (also while the stream runs)
 
@@ -83,6 +84,12 @@ without "volts". `s` takes "volts" and "gpio" too, at 250 kS/s each: W frames of
 The gates' supply. "gate_supply" of H is null or absent, or {"gpio", "nV_per_count", "mV" (nominal)}: `s`
 takes that "gpio" too; its W frames have rail 255.
 
+The lock-outs. "lock_outs" of "switch" in H is true on a board that can trip them. `l` opens every rail, PERST# low,
+waits until each has been below 300 mV for 10 ms, pulls the lock-outs' reference down and closes the switches for 20 ms:
+a rail that comes on has no lock-out. Then all get power again, and C has "token": 0, "rails": [] and
+    "lock_outs": [{"rail", "mV" (the highest reading in the test)}]
+which is null if the rails did not fall, or the stream was stopped.
+
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
     {"token", "rails": [..], "profile", "when", "off_ms", "residual_mV", "residual_ms"} and the profile's own fields.
 profile: one of "profiles" of H; what each does and its own fields stand in cut.py. when, one of
@@ -129,7 +136,7 @@ from binascii import crc32
 
 PROTOCOL = 1
 HELLO, SAMPLES, ENERGY, PONG, LOG, ARMED, CUT_REPORT, WAVEFORM, REFUSED, TRIP, FAST = b"HSEPLACWNTF"
-ASK_HELLO, GO, STOP, PING, QUIT, ARM, CUT, ON, SCOPE, CALIBRATE = b"hgxpqacosk"
+ASK_HELLO, GO, STOP, PING, QUIT, ARM, CUT, ON, SCOPE, CALIBRATE, LOCK_OUTS = b"hgxpqacoskl"
 
 HEAD = "<BI"  # kind, seq
 SAMPLES_HEAD = "<BBBIIQ"  # rail, config, n, missed, index, t0_us

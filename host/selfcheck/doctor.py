@@ -62,6 +62,9 @@ FAULTS = {
     "12 V: crowbar's switch open, or its resistor or fuse": rig_with(None, {"switch": "crowbar open"}),
     "12 V: crowbar's switch short": rig_with(None, {"switch": "crowbar short"}),
     "5 V: crowbar's gate on OFF, past the interlock": rig_with({"switch": "crowbar with OFF"}),
+    "5 V: no lock-out": rig_with({"switch": "no lock-out"}, lock_outs=0),
+    "12 V: no lock-out": rig_with(None, {"switch": "no lock-out"}, lock_outs=0),
+    "nothing trips the lock-outs": rig_with({"switch": "no lock-out"}, {"switch": "no lock-out"}, lock_outs=0),
     "gate supply dead": rig_with({"switch": "series open"}, {"switch": "series open"}),
     "gate supply at 20 V": rig_with(gate_supply=gate_supply(20.0)),
     "gates exchanged": rig_with(exchanged=["gates"]),
@@ -116,6 +119,7 @@ def sound(dice: Random) -> dict:
         "bulk_uF": dice.uniform(0.004, 0.010),
         "supply_V": 5.0 * dice.uniform(0.965, 1.045),
         "ohm": OHM * dice.uniform(0.96, 1.04),
+        "lock_outs": 0,
         "gate_supply": gate_supply(24.0 * dice.uniform(0.97, 1.03)),
     }
     true = [

@@ -17,6 +17,7 @@ def test_a_board_and_its_rows():
             for r in (0, 1)
         ],
         "sideband": False,
+        "lock_outs": False,
         "resolution_ns": 8,
         "dead_us": 50,
         "state": "idle",

@@ -12,7 +12,7 @@ from ssdrig import cli
 from ssdrig.base.errors import RigError, UsageError
 from ssdrig.commands import rig_doctor
 from ssdrig.meter.pico import certificate, ports
-from ssdrig.rig import checks, doctor
+from ssdrig.rig import bring_up, checks, doctor
 
 HELLO = {
     **{"board": "Pico", "serial": "e660", "revision": "B", "build": "two_rails", "firmware": "0.1.0", "protocol": 2},
@@ -191,6 +191,27 @@ def test_to_writes_over_an_earlier_certificate_and_an_empty_file(tmp_path):
         certificate.keep_others(to)
         certificate.keep(made, to)
     assert json.loads(to.read_text()) == made
+
+
+@pytest.mark.parametrize("mV, ok", [(0, True), (499, True), (520, False), (5000, False)])
+def test_a_rail_that_comes_on_with_its_lock_out_tripped_has_none(mV, ok):
+    check = checks.of_lock_out(1, mV / 1000, 5.0)
+    assert check.ok is ok and bring_up.step_of(check) == 9
+
+
+@pytest.mark.parametrize(
+    "hello, sound, seen",
+    [
+        ({"switch": {"rails": [{"rail": 0}], "lock_outs": False}}, True, []),
+        ({"switch": None}, True, []),
+        ({"switch": {"rails": [{"rail": 0}], "lock_outs": True}}, False, [None]),
+        ({"switch": {"rails": [{"rail": 0}], "lock_outs": True}}, True, [False]),
+    ],
+)
+def test_lock_outs_are_tripped_where_the_board_can_and_its_switches_work(monkeypatch, hello, sound, seen):
+    monkeypatch.setattr(doctor, "lock_outs", lambda rig: {0: 3000})
+    rig_session = SimpleNamespace(hello=hello, rig=None, rail=lambda n: {"nominal_mV": 5000})
+    assert [check.ok for check in doctor._lock_outs(rig_session, {0: {"V_mean": 5.0}}, sound)] == seen
 
 
 @pytest.mark.parametrize("words", [["--resistor", "0.1"], ["--resistor", "nan"]])

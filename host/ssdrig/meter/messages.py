@@ -175,7 +175,7 @@ def _rail(it: Any) -> str | None:
 
 _SWITCH = _form(
     {"rails": _rows(_form({"rail": _BYTE, "discharge_mOhm": _ABOVE_0}, {})), "off": _BYTES},
-    {"tripped": _BYTES, "dead_us": _FROM_0, "state": _TEXT},
+    {"tripped": _BYTES, "dead_us": _FROM_0, "state": _TEXT, "lock_outs": _of(bool)},
 )
 _BUS = _form({"bus": _TEXT, **dict.fromkeys(("Hz", "asked_Hz", "read_backs", "errors"), _FROM_0)}, {})
 _HELLO = _form(

@@ -17,6 +17,7 @@ FILE = "board.json"
 RAIL = "rail name chip bus alert shunt_uOhm shunt_tolerance_ppm current_lsb_pA vbus_us vshunt_us nominal_mV lead_mOhm"
 PLACE = {"I2C0": "address", "SPI0": "cs"}
 GPIOS = range(29)
+SPI_GPIOS = 4  # 0 to 3
 LOW = "shunt_uOhm", "shunt_tolerance_ppm", "feed_nA", "release", "state"  # of a rail's low range
 LEAST_LOW, MOST_LOWS, MOST_AGED = 10, 2, 3  # firmware/bypass.py has a machine for two, alert_age.py for three
 FAST_GPIO = 28  # ADC2
@@ -52,7 +53,7 @@ def complaint(build: object) -> str | None:
     if not isinstance(build, dict) or not isinstance(build.get("build"), str):
         return 'no object with "build", its name'
     if unknown := sorted(
-        build.keys() - {"build", "revision", "rails", "switch", "sideband", "scope", "fast", "gate_supply"}
+        build.keys() - {"build", "revision", "rails", "switch", "sideband", "lock_outs", "scope", "fast", "gate_supply"}
     ):
         return f"{', '.join(unknown)}, which no build has"
     rows = {name: build.get(name) for name in ("rails", "switch", "scope")}
@@ -85,6 +86,9 @@ def complaint(build: object) -> str | None:
     pins += [low[name] for low in lows for name in LOW[3:]]
     if error := _of_gate_supply(build.get("gate_supply")):
         return f"gate_supply: {error}"
+    if error := _of_lock_outs(build.get("lock_outs"), rails):
+        return f"lock_outs: {error}"
+    pins += [build["lock_outs"]] if build.get("lock_outs") is not None else []
     pins_of_gate = [build["gate_supply"]["gpio"]] if build.get("gate_supply") else []
     fast_row = build.get("fast") or {}
     pins += [row["gpio"] for row in build["scope"]] + [fast_row[name] for name in ("gpio", "volts") if name in fast_row]
@@ -160,6 +164,17 @@ def _of_gate_supply(row: object) -> str | None:
     most_mV = row["nV_per_count"] * fast.STEPS // 10**6
     if row["mV"] > most_mV:
         return f"{row['mV']} mV, at a divider that takes {most_mV} mV to the {fast.REFERENCE_V} V of the ADC"
+    return None
+
+
+def _of_lock_outs(gpio: object, rails: list[dict]) -> str | None:
+    """Whether the pin that trips the lock-outs is free."""
+    if gpio is None:
+        return None
+    if type(gpio) is not int or gpio not in GPIOS:
+        return f"{gpio!r} is not a GPIO"
+    if gpio < SPI_GPIOS and any(row["bus"] == "SPI0" for row in rails):
+        return f"GPIO {gpio} is the SPI bus'"
     return None
 
 

@@ -23,6 +23,7 @@ OPEN_PART = 0.5  # of its voltage that may be left of a rail 20 ms after its swi
 # rounds of the scope, which sees each of two inputs every 4 us
 DELAY_us = 60.0
 BY_ITSELF_us = 20.0  # a rail without load falls in 60 us or more from 90 to 10 %: its divider's 20 kOhm, some nF
+LOCKED_PART = 0.1  # of its voltage, that a rail whose lock-out is tripped may have
 CLOSED_us = 60.0  # after the dead time; by then a crowbar has emptied a rail that nothing else is connected to,
 CROWBAR_PART = 0.1  # to this part at most,
 TELLS_PART = 0.15  # if without a crowbar more than this would be left
@@ -242,6 +243,13 @@ def of_opening(rail: int, residual_part: float, fall: Fall | None) -> list[Check
         return [*out, skipped("fall by itself", rail, "it does not fall")]
     lasted = (fall.t_us[-1] if last is None else last) - first
     return [*out, figure("fall by itself, 90 to 10 %", rail, lasted, "us", BY_ITSELF_us, None, do)]
+
+
+def of_lock_out(rail: int, volts: float, nominal_V: float) -> Check:
+    """What a rail rose to with its lock-out tripped."""
+    do = "U02, R19, R20, R21, Q05: a wrong supply reaches the drive; if it is every rail: Q2, R27 to R29,"
+    do += " or a prototyping board, which has no lock-out: lock_outs null in board.json"
+    return figure("left with its lock-out tripped", rail, 100 * volts / nominal_V, "%", None, 100 * LOCKED_PART, do)
 
 
 def of_crowbar(rail: int, dead_us: float, floating: Fall, fall: Fall) -> Check:

@@ -13,7 +13,7 @@ from ssdrig.meter.pico.session import Session
 from ssdrig.rig import checks, info
 from ssdrig.rig.checks import Fall
 from ssdrig.switch import profiles
-from ssdrig.switch.pico import arm_and_cut, on, scope_now
+from ssdrig.switch.pico import arm_and_cut, lock_outs, on, scope_now
 
 SECONDS = 1.0  # of each reading
 TRIES = 3  # of a picture
@@ -63,6 +63,7 @@ def examine(
     note(_gate_supply(session))
     for n in rails:
         note(_switched(session, n, bare[n]))
+    note(_lock_outs(session, bare, all(check.ok is not False for check in out)))
     if resistor:
         note(_loaded(session, *resistor, rails, bare, connect))
     note([checks.of_answers(n, session.logs()) for n in rails])
@@ -169,6 +170,21 @@ def _switched(session: Session, n: int, row: dict) -> list[Check]:
     if closed is None or n not in falls:
         return [*out, checks.skipped("discharge switch", n, "the scope does not see this rail")]
     return [*out, checks.of_crowbar(n, session.hello["switch"].get("dead_us") or 0, falls[n], closed)]
+
+
+def _lock_outs(session: Session, bare: dict, sound: bool) -> list[Check]:
+    """Each rail's lock-out, on a board that can trip them. sound: the switches do as they should."""
+    if not (session.hello.get("switch") or {}).get("lock_outs"):
+        return []
+    rails = [n for n in bare if _has_switch(session, n)]
+    if not sound:
+        return [checks.skipped("left with its lock-out tripped", n, "what failed above comes first") for n in rails]
+    try:
+        left_mV = lock_outs(session.rig)
+    except RigError as error:
+        return [checks.fact("left with its lock-out tripped", None, False, error.seen, error.do)]
+    of = {n: nominal.nominal_V(session.rail(n)) or bare[n]["V_mean"] for n in rails}
+    return [checks.of_lock_out(n, left_mV[n] / 1000, of[n]) for n in rails if n in left_mV]
 
 
 def _has_switch(session: Session, n: int) -> bool:

@@ -141,6 +141,13 @@ def on(rig: Rig, rails=None, unsafe=False) -> dict | None:
             time.sleep(0.1)
 
 
+def lock_outs(rig: Rig) -> dict[int, int]:
+    """{rail: mV that it rose to while every lock-out was tripped}, of a rig whose hello has "lock_outs". All rails are
+    without power for this, for a moment. Raises RigError: refused, a rail that did not fall, no answer."""
+    report = _report(rig, wire.LOCK_OUTS, json.dumps({"token": _arm(rig)}).encode(), GIVE_UP_S)
+    return {row["rail"]: row["mV"] for row in _checked(report, "the test of the lock-outs").get("lock_outs") or ()}
+
+
 def restore(rig: Rig) -> None:
     """See that no rail is off, and give power back to those that are. A board without a switch has none to see.
 

@@ -28,6 +28,7 @@ BOARD = {
     "side_V": 2.7,  # of the host's pull-ups on the side-band, a pad diode taken off,
     "side_ohm": 0.0,  # and all of them in parallel; 0: nothing feeds back
     "sideband": None,  # GPIO of PERST_LOW, if the board drives PERST# and the side-band
+    "lock_outs": None,  # GPIO that trips the lock-outs, if the board has that
     "defects": [],  # seconds since boot: the firmware raises an exception
     "bootsel": False,  # the button is held at boot
     "edges": [],  # [seconds since boot, GPIO, level] of the board's inputs

@@ -4,7 +4,15 @@ a wire that has failed. A row's "true" (faults.py) sets it for a rail; the firmw
 from supply import Supply
 
 SOURCE_ohm = 0.03  # of the supply with fuse and switch, before the shunt: what a crowbar pulls against
-SWITCH = ("series open", "series short", "gate line open", "crowbar open", "crowbar short", "crowbar with OFF")
+SWITCH = (
+    "series open",
+    "series short",
+    "gate line open",
+    "crowbar open",
+    "crowbar short",
+    "crowbar with OFF",
+    "no lock-out",
+)
 
 
 class Surging:
@@ -56,9 +64,13 @@ class Broken(Supply):
             pins |= 1
         elif self.fault == "crowbar open":
             pins &= 1
-        elif pins & 1:  # crowbar short, or closed by OFF itself
+        elif self.fault != "no lock-out" and pins & 1:  # crowbar short, or closed by OFF itself
             pins = 3
         super().gate(t, pins)
+
+    def lock_out(self, t, tripped):
+        if self.fault != "no lock-out":
+            super().lock_out(t, tripped)
 
     def window(self, t0, t1, t2):
         amps, volts = super().window(t0, t1, t2)

@@ -232,7 +232,7 @@ def more_rails():
                 board.SCOPE += ({"rail": row["rail"], "gpio": load["scope"], "nV_per_count": SCOPE_12V_nV},)
                 adc_ring_model.inputs[load["scope"]] = output, scope_nV(SCOPE_12V_nV, row)
     board.RAILS = tuple([as_built(rail.volts, config["rail"])] + rows)
-    board.SIDEBAND = machine.gates.sideband
+    board.SIDEBAND, board.LOCK_OUTS = machine.gates.sideband, machine.gates.lock_outs
 
 
 def low_ranges():
@@ -287,7 +287,9 @@ gates = {}
 first_share = 1 - sum([row["simulated"].get("share", 0.0) for row in config["rails"]])
 rail = switched(feed(first, first_share), config, 10, first.get("true", {}))
 machine.max_Hz = config["bus_max_Hz"]
-machine.gates = Gates(gates, config["edges"], lambda s: cosim.boot + int(s * 1e9), config["sideband"])
+machine.gates = Gates(
+    gates, config["edges"], lambda s: cosim.boot + int(s * 1e9), config["sideband"], config["lock_outs"]
+)
 if has_firmware:
     adc_ring_model.reference_V = config["logic_V"]
     adc_ring_model.inputs[26] = rail, scope_nV(board.SCOPE[0]["nV_per_count"], first)

@@ -62,7 +62,8 @@ class Supply:
         self.alarm = alarm
         self.phases = []  # none: steady
         self.plan = []  # [time, function]: what will happen on its own
-        self.pins = 0
+        self.pins = self.asked = 0
+        self.locked = False
         self.watts = 0.0  # of the drive when it was cut
         self.powered = True
         self.joined = True
@@ -161,6 +162,9 @@ class Supply:
 
     def gate(self, t, pins):
         """The gates from t on: bit 0 opens the series switch, bit 1 closes the discharge switch."""
+        self.asked = pins
+        if self.locked:
+            pins |= 1
         if pins == self.pins:
             return
         t += self.load.gate_ns
@@ -175,6 +179,11 @@ class Supply:
             self._begin(Phase(ALIVE, t, v, self._ohms(), self.watts))
         else:
             self._dead(t, v)
+
+    def lock_out(self, t, tripped):
+        """The lock-out empties the gates from t on, or leaves them alone."""
+        self.locked = tripped
+        self.gate(t, self.asked)
 
     def side_band(self, t, joined):
         """The side-band is joined or isolated from t on."""

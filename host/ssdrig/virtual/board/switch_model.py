@@ -6,10 +6,11 @@ import rp2
 
 
 class Gates:
-    def __init__(self, rails, edges, edge_ns_of, sideband=None):
+    def __init__(self, rails, edges, edge_ns_of, sideband=None, lock_outs=None):
         """rails: {gate GPIO: Supply}; edges: [[seconds since boot, gpio, level], ...] of the board's inputs; a level
-        before its first edge is the other one. sideband: GPIO of PERST_LOW, the next one is SIDEBAND_OFF."""
-        self.rails, self.sideband = rails, sideband
+        before its first edge is the other one. sideband: GPIO of PERST_LOW, the next one is SIDEBAND_OFF.
+        lock_outs: GPIO that trips those of all rails."""
+        self.rails, self.sideband, self.lock_outs = rails, sideband, lock_outs
         self.cycle_ns = 8 / cosim.rate  # 125 MHz of a crystal that is a little fast
         self.edges = sorted([[edge_ns_of(s), gpio, level] for s, gpio, level in edges])
         self.alarm = cosim.add_alarm(self._due)
@@ -81,17 +82,32 @@ class Gates:
         self.drive(gate, 0)
 
     def has(self, gpio):
-        """Is it a pin of a gate or of the side-band?"""
-        return gpio in self.rails or gpio - 1 in self.rails or self.sideband in (gpio, gpio - 1)
+        """Is it a pin of a gate, of the side-band, or that of the lock-outs?"""
+        return (
+            gpio == self.lock_outs or gpio in self.rails or gpio - 1 in self.rails or self.sideband in (gpio, gpio - 1)
+        )
 
     def output(self, gpio, value):
         """The pin is driven by the firmware itself, whatever a machine does."""
+        if gpio == self.lock_outs:
+            self._trip(bool(value))
+            return
         gate, bit = (gpio, 1) if gpio in self.rails or gpio == self.sideband else (gpio - 1, 2)
         self.inputs.discard(gpio)
         self.drive(gate, self.driven.get(gate, 0) & ~bit | (bit if value else 0))
 
+    def _trip(self, tripped):
+        on = [gate for gate, pins in self.rails.items() if not self.driven.get(gate, 0) & 1]
+        if tripped and on:
+            raise ValueError("SIMULATED board: the lock-outs are tripped while GPIO %d leaves a rail on" % on[0])
+        for rail in self.rails.values():
+            rail.lock_out(cosim.now, tripped)
+
     def let_go(self, gpio):
-        """The pin is an input now: the pulls leave the rail on and the side-band joined."""
+        """The pin is an input now: the pulls leave the rail on, the side-band joined and the lock-outs as they are."""
+        if gpio == self.lock_outs:
+            self._trip(False)
+            return
         self.inputs.add(gpio)
         for gate, others in ((gpio, 2), (gpio - 1, 1)):
             if self.driven.get(gate, 0) & ~others:

@@ -1,0 +1,139 @@
+"""firmware/switch.py by hand: the lock-outs are tripped while every rail is off, and looked at."""
+
+import pytest
+from switchbench import Board
+
+from ssdrig.meter import wire
+
+TRIPS, OFF, PERST = 0, 10, 18  # pin that trips the lock-outs; gate of rail 0, rail 1 has 12; PERST_LOW
+
+
+def board_with(**of):
+    board = Board(**of)
+    board.switch.lock_outs = TRIPS
+    return board
+
+
+def ask(board, **more):
+    board.switch.arm()
+    board.taken()
+    board.switch.test_lock_outs({"token": board.switch.token} | more)
+
+
+def pins(board):
+    return [what[1:] for what in board.taken() if what[0] == "pin"]
+
+
+def empty(board, mV=(10, 10)):
+    for _ in range(2):
+        board.pass_us(20_000)
+        for rail, of in enumerate(mV):
+            board.sample(rail, of)
+    board.switch.turn()
+
+
+def finish(board, mV):
+    """Samples of the test, and its end."""
+    for of in mV:
+        board.pass_us(5000)
+        for rail, volts in enumerate(of):
+            board.sample(rail, volts)
+        board.switch.turn()
+    board.pass_us(20_000)
+    board.switch.turn()
+
+
+def test_the_reference_falls_after_the_rails_and_rises_before_them():
+    board = board_with()
+    ask(board)
+    assert pins(board) == [(OFF, 1), (OFF + 2, 1)]
+    board.switch.turn()
+    assert pins(board) == []
+    empty(board)
+    assert pins(board) == [(TRIPS, 1), (OFF, "in"), (OFF + 2, "in")]
+    finish(board, [(0, 0)])
+    assert pins(board) == [(OFF, 1), (OFF + 2, 1), (TRIPS, "in"), (OFF, "in"), (OFF + 2, "in")]
+
+
+def test_the_report_has_the_highest_reading_of_each_rail_in_the_test():
+    board = board_with()
+    ask(board)
+    board.sample(0, 5000)  # falls
+    empty(board)
+    finish(board, [(3, 20), (7, 4900), (5, 4700)])
+    assert board.switch.state == "returning" and board.switch.describe()["off"] == []
+    board.taken()
+    board.pass_us(150_000)
+    board.switch.turn()
+    report = board.report()
+    assert report["ok"] and report["token"] == 0 and report["rails"] == []
+    assert report["lock_outs"] == [{"rail": 0, "mV": 7}, {"rail": 1, "mV": 4900}]
+    assert board.switch.state == "idle" and report["perst_us"] is None
+
+
+def test_perst_stays_low_until_power_is_stable():
+    board = board_with(sideband=PERST)
+    ask(board)
+    assert pins(board)[:2] == [(PERST, 1), (PERST + 1, 1)]
+    empty(board)
+    finish(board, [(0, 0)])
+    assert pins(board)[-1] == (PERST + 1, "in")
+    board.pass_us(150_000)
+    board.switch.turn()
+    assert (PERST, "in") in pins(board)
+
+
+def test_rails_that_do_not_fall_are_not_tested():
+    board = board_with()
+    ask(board)
+    for _ in range(60):
+        empty(board, (10, 900))
+        board.pass_us(100_000)
+    did = board.taken()
+    assert ("pin", TRIPS, 1) not in did
+    (report,) = [what[1] for what in did if what[0] == "report"]
+    assert not report["ok"] and "rail 1" in report["why"] and "lock_outs" not in report
+
+
+@pytest.mark.parametrize("end", ["stop", "release", "trip"])
+@pytest.mark.parametrize("state", ["emptying", "testing"])
+def test_nothing_leaves_the_reference_low_or_a_rail_off(state, end):
+    board = board_with(sideband=PERST)
+    ask(board)
+    if state == "testing":
+        empty(board)
+    assert board.switch.state == state
+    board.taken()
+    switch = board.switch
+    switch.trip(board.samplers[0], "V") if end == "trip" else switch.stop() if end == "stop" else switch.release()
+    last = dict(pins(board))
+    assert last[TRIPS] == "in" and last[OFF + 2] == "in"
+    assert last[OFF] == (1 if end == "trip" else "in")
+    assert last.get(PERST) == {"trip": 1, "stop": None, "release": "in"}[end]
+    assert switch.state == {"trip": "tripped", "stop": "returning", "release": "idle"}[end]
+
+
+def test_the_watchdog_runs_while_the_reference_is_low():
+    board = board_with()
+    board.switch.arm()
+    board.switch.test_lock_outs({"token": board.switch.token})
+    empty(board)
+    finish(board, [(0, 0)])
+    did = [what[0] for what in board.taken()]
+    assert did.index("watchdog") < did.index("watchdog off") and board.fed > 1
+
+
+def test_what_is_refused():
+    board = board_with()
+    with pytest.raises(board.Refused, match="not armed"):
+        board.switch.test_lock_outs({"token": 1})
+    with pytest.raises(board.Refused, match="token alone"):
+        ask(board, rails=[0])
+    board.switch.lock_outs = None
+    with pytest.raises(board.Refused, match="cannot trip"):
+        ask(board)
+    assert board.switch.describe()["lock_outs"] is False and wire.LOCK_OUTS == ord("l")
+    board.switch.lock_outs = TRIPS
+    ask(board)
+    with pytest.raises(board.Refused, match="emptying"):
+        ask(board)
