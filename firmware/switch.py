@@ -42,7 +42,7 @@ RISE_us = 500_000
 PERST_us = 120_000
 RISING_us = 20_000  # a soft start, four times: hardware/spice/README.md
 WATCHDOG_ms = 8000
-# C of what is no cut
+# the report C after something other than a cut
 _OF_NO_CUT = {"token": 0, "fired_us": None, "off_us": None, "on_us": None, "perst_us": None, "rails": []}
 NEVER = -(1 << 29)  # samples in a row, which no count from here on reaches
 

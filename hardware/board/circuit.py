@@ -80,7 +80,9 @@ def rail_parts(n, x, y):
     put("D01", "Zener", "gate clamp", "BZX84-B10", 22, 11, {"3": gate, "1": src}, 90)
     put("R03", "R", f"gate resistor {name}", text["gate_resistor"], 37, 11.5, {"1": "VGATE", "2": f"RAMP{n}"}, 270)
     put("C02", "C", "gate capacitor", text["gate_capacitor"], 38.5, 16.5, {"1": f"RAMP{n}", "2": "GND"}, 270)
-    put("R14", "R", "gate isolation", text["gate_isolation"], 33, 14, {"1": gate, "2": f"RAMP{n}"})
+    # two: with one of them short the lock-out still empties the gates before the gate capacitor
+    put("R14", "R", "gate isolation", text["gate_isolation"], 30.5, 14, {"1": gate, "2": f"ISO{n}"})
+    put("R26", "R", "gate isolation", text["gate_isolation"], 34.5, 14, {"1": f"ISO{n}", "2": f"RAMP{n}"})
     put(
         "R04",
         "R",
@@ -95,8 +97,8 @@ def rail_parts(n, x, y):
     put("R05", "R", "gpio resistor", text["gpio_resistor"], 18, 21, {"1": off, "2": f"OFFGATE{n}"})
     put("R06", "R", "pull-down", text["off_pull_down"], 20.5, 24.5, {"1": f"OFFGATE{n}", "2": "GND"}, 270)
     put("R07", "R", "shunt", text["shunt"], 46, 8, {"1": sw, "2": out})
-    gates = "Q01.3 Q02.3, Q01.1 R01.1, D01.1 Q01.3 y, D01.3 R14.1, R14.2 C02.1"
-    off_and_out = "R03.2 R14.2 y, R04.2 Q03.3, R05.2 Q03.1, R06.1 Q03.1 y, Q02.2 R07.1"
+    gates = "Q01.3 Q02.3, Q01.1 R01.1, D01.1 Q01.3 y, D01.3 R14.1, R14.2 R26.1, R26.2 C02.1"
+    off_and_out = "R03.2 R26.2 y, R04.2 Q03.3, R05.2 Q03.1, R06.1 Q03.1 y, Q02.2 R07.1"
     for wire in f"{gates}, {off_and_out}".split(", "):
         join(*wire.split())
     put("R08", "R", f"crowbar {name}", text["crowbar"], 58, 8, {"1": sw, "2": f"BARFUSE{n}"}, 270)
@@ -160,8 +162,9 @@ def rail_parts(n, x, y):
     compared = {"1": "OVREF", "2": "GND", "3": share, "4": f"OVGATE{n}", "5": "VGATE"}
     put("U02", "TL331", "comparator", "TL331", 58, 26.5, compared)
     put("R24", "R", "lock-out hysteresis", text["ovp_hysteresis"], 13, 26, {"1": share, "2": f"OVGATE{n}"})
-    # with a comparator that is missing the rail is off
-    put("R25", "R", "pull 4k7", text["ovp_pull_up"], 13, 28, {"1": "LOGIC_5V", "2": f"OVGATE{n}"})
+    # with a comparator that is missing the rail is off; two, for with none of them Q05 is too slow
+    put("R25", "R", "pull 10k", text["ovp_pull_up"], 13, 28, {"1": "LOGIC_5V", "2": f"OVGATE{n}"})
+    put("R27", "R", "pull 10k", text["ovp_pull_up"], 20, 28, {"1": "LOGIC_5V", "2": f"OVGATE{n}"})
     put(
         "Q05",
         "NFET_SOT23",
@@ -189,7 +192,9 @@ def rail_parts(n, x, y):
         put(f"T0{k + 1}", "TestPoint", "", "TP", 32 * n + 6 * k - x + 10, 146 - y, {"1": net})
     if divider:
         upper, lower, c_upper, c_lower = divider
-        scope = f"SCOPE{n}"
+        scope = f"TAP{n}"
+        # with R12 or C05 short the rail's voltage reaches the Pico's pin behind this
+        put("R28", "R", "scope series", text["scope_resistor"], 108.5, 13, {"1": scope, "2": f"SCOPE{n}"}, 270)
         put("R12", "R", f"divider {upper}", upper, 94, 10, {"1": sw, "2": scope}, 270)
         put("R13", "R", f"divider {lower}", lower, 94, 15, {"1": scope, "2": "GND"}, 270)
         put("C05", "C", f"divider {c_upper}", c_upper, 99, 10, {"1": sw, "2": scope}, 270)

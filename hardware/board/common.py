@@ -57,6 +57,24 @@ def references(x):
     return [Part(ref, "TL431", "TL431", "lock-out reference", x, y, 0, False, nets) for ref, x, y in places]
 
 
+def lock_out_test(pin, also=None):
+    """What lets the Pico trip the lock-outs: `pin` high pulls OVREF down through 470 Ohm. also: a net that must be high
+    for that, too (SPI_CS: while an INA229 is read its SPI_MISO goes high and low)."""
+    nets = lambda gate, source, drain: {"1": gate, "2": source, "3": drain}
+    fets = [("Q2", "LOCKOUT", "TESTLOW" if also else "GND", "TESTED")]
+    fets += [("Q3", also, "GND", "TESTLOW")] if also else []
+    return [
+        Part("R27", "R", "470R", "lock-out test", 96, 121, 270, False, {"1": "OVREF", "2": "TESTED"}),
+        Part("R28", "R", "4k7", "pull 4k7", 84, 134, 270, False, {"1": "LOCKOUT", "2": "GND"}),
+        # holds the FET's capacitance off the wire of an INA229
+        Part("R29", "R", "1k", "protection 1k", 84, 127, 270, False, {"1": pin, "2": "LOCKOUT"}),
+        *(
+            Part(ref, "NFET_SOT23", "BSS138", "lock-out FET", 96, 128 + 9 * k, 270, False, nets(*of))
+            for k, (ref, *of) in enumerate(fets)
+        ),
+    ]
+
+
 def common_parts():
     """(parts, wires) of what the rails share."""
     three = lambda ref, x, y: Part(ref, "C", "100n", "decoupling", x, y, 270, False, {"1": "+3V3", "2": "GND"})
@@ -126,16 +144,33 @@ def common_parts():
             123,
             0,
             False,
-            {"2": "LOGIC_IN", "3": "LOGIC_5V", "1": "GND"},
+            {"2": "LOGIC_IN", "3": "LOGIC_6V", "1": "GND"},
         ),
+        # a second one, for with one of them short 12 V at J1 would reach Pico and TPS61040
+        Part(
+            "U9",
+            "HT7550",
+            "HT7550-1",
+            "logic regulator",
+            108,
+            131,
+            0,
+            False,
+            {"2": "LOGIC_6V", "3": "LOGIC_5V", "1": "GND"},
+        ),
+        Part("C9", "C", "1u", "boost output", 108, 138, 270, False, {"1": "LOGIC_6V", "2": "GND"}),
         Part("C7", "C", "1u", "boost output", 116, 126, 270, False, {"1": "LOGIC_IN", "2": "GND"}),
         # the logic's own fuse: what is short behind it takes neither the supply nor the 5 V rail along
         Part("F1", "Fuse", "0.5 A slow", "crowbar fuse 0.5 A", 116, 120, 0, False, {"1": "RAIL1_IN", "2": "LOGIC_IN"}),
+        *lock_out_test("SPI_MISO", "SPI_CS"),
         # the lock-outs' reference
         r("R26", "1k", "protection 1k", 180, 123, "LOGIC_5V", "OVREF"),
         *references(174),
-        Part("C8", "C", "100n", "decoupling", 187, 131, 270, False, {"1": "OVREF", "2": "GND"}),
-        Part("D3", "Diode", "MBR0540", "boost diode", 148, 116, 180, False, {"2": "LOGIC_5V", "1": "VSYS"}),
+        # not more: from 1 nF to 10 uF a TL431 of 2 mA may oscillate
+        Part("C8", "C", "330p", "divider 330p", 187, 131, 270, False, {"1": "OVREF", "2": "GND"}),
+        # two: with one of them short USB still feeds nothing but the Pico
+        Part("D8", "Diode", "MBR0540", "boost diode", 148, 118.5, 180, False, {"2": "LOGIC_5V", "1": "VSYS_IN"}),
+        Part("D3", "Diode", "MBR0540", "boost diode", 148, 116, 180, False, {"2": "VSYS_IN", "1": "VSYS"}),
         Part(
             "U5",
             "TPS61040",
@@ -262,7 +297,7 @@ def common_parts():
         # what feeds the board comes in through passive connector pins: say so to the rule check
         *(
             Part(f"#FLG{i}", "PWR_FLAG", "PWR_FLAG", "", 188 + 5 * i, 140, 0, False, {"1": net})
-            for i, net in enumerate(("GND", "LOGIC_IN", "LOGIC_5V", "VGATE"))
+            for i, net in enumerate(("GND", "LOGIC_IN", "LOGIC_6V", "LOGIC_5V", "VGATE"))
         ),
     ]
     wires = [("R13.2", "R14.1", "x"), ("L1.2", "D1.2", "x"), ("C6.2", "R13.2", "y"), ("R23.2", "D6.2", "x")]

@@ -11,7 +11,11 @@ import place
 CLEAR_mm = 0.2  # of print to pads
 REFERENCE_mm = 1.0
 LINE_mm = 0.15
-TRIES = 8  # at finding a place for every reference
+SLIDES_mm = (
+    0.0,
+    *(sign * mm for mm in (0.5, 1.0, 1.3, 1.6, 2.0, 2.3, 2.7, 3.0, 3.5, 4.0) for sign in (1, -1)),
+)  # along the part
+TRIES = 40  # at finding a place for every reference
 
 SATA = ((-10.16, "PWDIS"), (-5.08, "GND"), (0, "5V"), (5.08, "GND"), (10.16, "12V"))
 SIDE_BAND = ("CLKREQ", "PEWAKE", "SMBCLK", "SMBDAT")
@@ -192,7 +196,7 @@ def put(order, parts, places, shapes, taken, holes):
         mx, my = (x0 + x1) / 2, (y0 + y1) / 2
         spots = [(mx, my, 0), (mx, my, 90)] if (x1 - x0) * (y1 - y0) > 15 else []
         for more in (0.24, 0.4, 0.8, 1.3, 1.9, 2.6, 3.4, 4.2, 5.2):
-            for slide in (0, 0.5, -0.5, 1.0, -1.0, 1.6, -1.6, 2.3, -2.3, 3.0, -3.0, 4.0, -4.0):
+            for slide in SLIDES_mm:
                 spots += [(mx + slide, y0 - high - more, 0), (mx + slide, y1 + high + more, 0)]
                 spots += [(x1 + long + more, my + slide, 0), (x0 - long - more, my + slide, 0)]
                 spots += [(x0 - high - more, my + slide, 90), (x1 + high + more, my + slide, 90)]

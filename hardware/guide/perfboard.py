@@ -147,8 +147,10 @@ def thick_wires():
 
 
 def of_switch(net, n, k):
-    """The name on the breakout of a net of the board's rail n: no fuse on the board, none in the crowbar."""
-    net = net.replace(f"FUSED{n}", f"RAIL{n}_IN").replace(f"BARFUSE{n}", f"BAR{n}")
+    """The name on the breakout of a net of the board's rail n: no fuse on the board, none in the crowbar, one gate
+    isolation, no resistor before SCOPE."""
+    for theirs, ours in (("FUSED{}", "RAIL{}_IN"), ("BARFUSE{}", "BAR{}"), ("ISO{}", "RAMP{}"), ("TAP{}", "SCOPE{}")):
+        net = net.replace(theirs.format(n), ours.format(n))
     if net in ("GND", "+3V3"):
         return {"GND": "GND", "+3V3": "3V3"}[net]
     if net == "VGATE":

@@ -63,6 +63,8 @@ def value(ref):
     n = perfboard.FROM[int(k)]
     if part == "R08":  # without a fuse: the resistor is the larger one
         return f"{VALUES[circuit.RAILS[n][0], 'crowbar_said'].value:g} Ohm 5 W"
+    if part == "R14":
+        return "4k7"  # in place of the board's R14 and R26
     label = next(p.value for p in circuit.PARTS if p.ref == f"{part[0]}{n + 1}{part[1:]}")
     return {"IRLR8743": "IRLB8743", "BZX84C15": "BZX79-C15"}.get(label, label)
 

@@ -18,8 +18,8 @@ powers what is left at their ends, for that stays:
 
 and who notices: `rail` the rig's own reading of it, `cut` the report of the next cut (its fall, its residual), `fuse`,
 `closure` the host, which compares the fast channel's mean current with the sensor's,
-`nobody`: nothing sees it, and nothing is destroyed; a fault that burns, feeds or is over, and that nobody sees, is a
-gap.
+`doctor` its test of the lock-outs (here: the reference falls while the rail is on), `nobody`: nothing sees it, and
+nothing is destroyed. A fault of HARM that nobody sees is a gap.
 """
 
 import csv
@@ -81,7 +81,7 @@ FET_W = {  # their powers, which no line of a netlist has
     "MQ3": "v(xq.emptied)*(v(gate)-v(xq.emptied))/gate_off_resistor",
     "MQ4": "v(xc.bar)*(v(sw)-v(xc.barf))/crowbar",
     "MQ5": "v(ovd)*(v(gate)-v(ovd))/lockout_off_resistor",
-    "Dclamp": "(v(gate)-v(src))*(v(xq.ramp)-v(gate))/gate_isolation",
+    "Dclamp": "(v(gate)-v(src))*(v(xq.ramp)-v(gate))/gate_isolation/2",
     "Dfree": "-v(sw)*i(Vfree)",
 }
 # 3.3 V: what its converter gives
@@ -101,8 +101,12 @@ NOT_PARTS = re.compile(
 WRONG_V = {"m2_3v3": 5.0, "u2_3v3aux": 5.0, "sata_5v": 7.0, "sata_12v": 19.0, "breakout_m2": 5.0, "breakout": 7.0}
 MOST_PART = 1.152  # of its rail's voltage to a drive from a wrong supply: 3.8 V of 3.3, 5.75, 13.8
 
+HARM = {"over", "burns", "feeds", "pin", "unprotected", "late"}
 LATE_PART = 0.5  # a lock-out that comes too late leaves no more than this in the end
-GATE_IS_READ = ("Rovpull",)  # step 5 of the first power-up reads the gate of Q5 while it has tripped
+# OVREF while `rig doctor` trips the lock-outs: 470 Ohm after R26's 1 kOhm from LOGIC_5V at its most; what is left of a
+# rail that stays on
+TEST_REFERENCE_V = 1.67
+ON_IN_TEST_V = 2.0
 
 
 class Fault(NamedTuple):
@@ -208,6 +212,18 @@ def wrong_V(fault: Fault | None, rail: str, **changes: float) -> tuple[float, fl
     return m["drive_peak"], m["drive_end"]
 
 
+def in_test_V(fault: Fault | None, rail: str) -> float:
+    """What is left of a rail at work once `rig doctor` has pulled the lock-outs' reference down."""
+    of, differs = limits.own(rail)
+    volts = simulate.values(of)["voltage"]
+    protection = (HERE / "protection.lib").read_text().replace("ovp_reference", "v(ovref)")
+    protection += f"Vovref ovref 0 pwl(0 {{ovp_reference}} 1m {{ovp_reference}} 1.01m {TEST_REFERENCE_V})\n"
+    edit = (lambda text: faulty(fault, text)) if fault and fault.file == "rig.lib" else str
+    more = faulty(fault, protection) if fault and fault.file != "rig.lib" else protection
+    given = {"final": volts, "rise": 1e-5, "c_load": simulate.LITTLE_F, "p_load": 0.1}
+    return simulate.measured("overvoltage", of, more=more, edit=edit, **(differs | given))["drive_end"]
+
+
 def row(fault: Fault | None, rail: str) -> dict:
     """One line of the table."""
     v = values(rail)
@@ -259,8 +275,9 @@ def row(fault: Fault | None, rail: str) -> dict:
         seen_by.append("cut")
     if max(lets_V, stays_at_V) > MOST_PART * volts:
         does.append("unprotected" if stays_at_V > LATE_PART * volts else "late")
-        if does[-1] == "unprotected" or fault.part in GATE_IS_READ:
-            seen_by.append("step 5")
+        seen_by += ["step 5"] if does[-1] == "unprotected" else []
+        if in_test_V(fault, rail) > ON_IN_TEST_V:
+            seen_by.append("doctor")
     return {
         "rail": rail,
         "part": fault.part if fault else "none",
@@ -319,12 +336,8 @@ def main(rails: list[str]) -> int:
 
 
 def gaps(rows: list[dict]) -> list[dict]:
-    """What destroys or takes the lock-out away, and nobody sees."""
-    return [
-        one
-        for one in rows
-        if {"over", "burns", "feeds", "unprotected"} & set(one["does"].split()) and one["seen_by"] == "nobody"
-    ]
+    """What destroys, or takes the lock-out away or makes it late, and nobody sees."""
+    return [one for one in rows if HARM & set(one["does"].split()) and one["seen_by"] == "nobody"]
 
 
 if __name__ == "__main__":

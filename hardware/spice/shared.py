@@ -8,10 +8,11 @@ on_part is the least that a drive gets, wrong_part the most from a wrong supply,
 of study `circuit` is worked out from the circuit; `why` has the arithmetic. supply_A: through F1, or out of the rail.
 host_A: out of the host's USB port, or its PERST# driver.
 
-does: off, low (a rail), over (more than 110 % to a drive), burns (a part takes twice its rating), host (more out of the
-host than it bears), unprotected (a wrong supply gives a drive more than 115 % and stays), late (for a moment), stays (a
-cut leaves voltage), lost (a function). seen_by: rail (each run and `rig info` watch its voltage), cut (report of the
-next one), rig (no answer, or a sensor's, at connect), doctor (`rig doctor`), step N (of the first power-up), fuse,
+does: off, low (a rail), over (more than 110 % to a drive), burns (a part takes twice its rating), host (more out
+of the host than it bears), unprotected (a wrong supply gives a drive more than 115 % and stays, or the Pico more
+than it bears), late (for a moment), pin (of the Pico or the drive, beyond its limit), stays (a cut leaves
+voltage), lost (a function). seen_by: rail (each run and `rig info` watch its voltage), cut (report of the next
+one), rig (no answer, or a sensor's, at connect), doctor (`rig doctor`), step N (of the first power-up), fuse,
 lamp, function (its loss shows)."""
 
 import csv
@@ -30,13 +31,15 @@ FIELDS = (
     *("supply_A", "host_A", "fuse", "hottest", "hottest_W", "does", "seen_by", "why"),
 )
 RAILS = {"board": ("m2_3v3", "sata_5v", "sata_12v"), "breakout": ("breakout_m2", "breakout")}
+HARM = {"over", "burns", "host", "pin", "unprotected", "late"}
 NO_GATE_V = 0.5  # of gate supply, below which no study is needed
 FUSE_A = 1.0  # F1 opens: twice its 0.5 A
 HOST_A = 0.5  # a USB port gives it without being asked
 VSYS_V = 5.5
 SHORTS = {  # nodes at the ends of a part
     "board": {
-        **{"F1": "sensed lin", "C7": "lin 0", "C4": "l5 0", "D3": "l5 vsys", "R26": "l5 ovref", "C8": "ovref 0"},
+        **{"F1": "sensed lin", "C7": "lin 0", "C9": "l6 0", "C4": "l5 0", "D3": "d8 vsys", "D8": "l5 d8"},
+        **{"R26": "l5 ovref", "C8": "ovref 0"},
         **{"U7": "ovref 0", "U8": "ovref 0", "L1": "l5 lx", "D1": "boost vgate", "R13": "vgate fb", "R14": "fb 0"},
         **{"C6": "vgate fb", "D2": "vgate fb", "C5": "vgate 0", "R23": "vgate led24", "D6": "led24 0"},
     },
@@ -50,6 +53,7 @@ RAIL_PARTS = {  # of ../board/circuit.py ("n" in place of the rail's number): it
     **{"Rn08": "Rcrowbar", "Rn09": "Rdrive", "Rn10": "Rlate", "Rn11": "Rdis", "Rn14": "Riso", "Rn15": "Rhold"},
     **{"Rn16": "Rinp", "Rn17": "Rinn", "Rn18": "Rvbus", "Rn19": "Rovup", "Rn20": "Rovlow", "Rn21": "Roff5"},
     **{"Rn22": "Rled", "Rn23": "Rbarled", "Rn24": "Rovhyst", "Rn25": "Rovpull", "Un02": "Sovp"},
+    **{"Rn26": "Riso2", "Rn27": "Rovpull2"},
     **{"Cn01": "Cbulk", "Cn02": "Cgate", "Cn03": "Clate", "Cn07": "Csense", "Cn08": "Covt"},
     **{"Dn01": "Dclamp", "Dn02": "Dfree", "Dn04": "Dtvs", "Dn05": "Dled", "Dn06": "Dbarled"},
     **{"Fn01": "Bfuse", "Fn02": "Rbarfuse", **{f"Qn0{k}": f"MQ{k}" for k in range(1, 6)}},
@@ -65,14 +69,18 @@ EXCLUDED = {  # symbols without rows: what they join has its own
     "PWR_FLAG": "not a part: a mark for the rule check",
 }
 OF_AN_IC = ("supply open", "output low", "output high", "input to output")
-INPUT = {"board": "lin", "breakout": "u6"}
+REGULATORS = {"board": {"U6": "lin l6", "U9": "l6 l5"}, "breakout": {"U6": "u6 l5"}}  # input, output
+WRONG_IN_V = 12.0  # at the input of 5 V, with the supplies exchanged
+LOGIC_V = 3.8, 5.2  # of LOGIC_5V with a Pico; step 3 reads 4.2 V at least without one
 # U5's switch, which closes for 0.1 us of each 0.5 whatever its current, where it has no inductor: 0.8 Ohm for a fifth
 SWITCHES = "BU5hard boost 0 i=v(boost)/4*0.5*(1 + tanh((v(l5) - 1.8)/50m))\n"
 POWERS = {  # of each part that has any
     "board": {
         "F1": "i(Vsense)*i(Vsense)*crowbar_fuse_ohm",
-        "U6": "(v(lin)-v(l5))*i(Vsense)",
-        "D3": "(v(l5)-v(vsys))*i(Vd3)",
+        "U6": "(v(lin)-v(l6))*i(Vsense)",
+        "U9": "(v(l6)-v(l5))*i(Vsense)",
+        "D8": "(v(l5)-v(d8))*i(Vd3)",
+        "D3": "(v(d8)-v(vsys))*i(Vd3)",
         "R26": "(v(l5)-v(ovref))*(v(l5)-v(ovref))/1k",
         "U7": "v(ovref)*(v(l5)-v(ovref))/1k",
         "U5": "v(l5)*i(Vl1)-v(boost)*i(Vd1)",
@@ -91,7 +99,18 @@ POWERS = {  # of each part that has any
     },
 }
 RATED_W = {  # F1: 468 series, 0.27 Ohm at 0.5 A; U6: data sheet; U5: SOT-23-5, 2.8 K/W less than 350 mW at 25 C
-    "board": {"F1": 0.25, "U6": 0.25, "D3": 0.25, "U7": 0.3, "U5": 0.35, "D1": 0.25, "D2": 0.35, "D6": 0.06},
+    "board": {
+        "F1": 0.25,
+        "U6": 0.25,
+        "U9": 0.25,
+        "D3": 0.25,
+        "D8": 0.25,
+        "U7": 0.3,
+        "U5": 0.35,
+        "D1": 0.25,
+        "D2": 0.35,
+        "D6": 0.06,
+    },
     "breakout": {"U6": 0.25, "U7": 0.7, "D2": 0.5},
 }
 OTHER_W = {"board": 0.1, "breakout": 0.25}
@@ -107,7 +126,7 @@ def kinds(part: str) -> tuple[str, ...]:
     """The faults that a part may have."""
     if part[0] != "U":
         return ("open", "short")
-    own = {"U5": ("feedback open",), "U6": (), "U7": (), "U8": ()}.get(part, ())
+    own = {"U5": ("feedback open",), "U6": (), "U9": (), "U7": (), "U8": ()}.get(part, ())
     if part in ("U7", "U8"):
         return ("open", "short")
     return (*OF_AN_IC, *own)
@@ -124,9 +143,10 @@ def faulty(build: str, part: str, kind: str) -> str:
         if kind == "feedback open":
             return text.replace("(1.233 - v(fb))", "1.233")
         return gone("U5") + {"output low": wire("boost 0", "0.8"), "input to output": wire("l5 boost")}.get(kind, "")
-    if part == "U6":
-        return {"supply open": gone("U6"), "output low": text + wire("l5 0")}.get(
-            kind, text + wire(f"{INPUT[build]} l5")
+    if part in REGULATORS[build]:
+        ends = REGULATORS[build][part]
+        return {"supply open": gone(part), "output low": text + wire(f"{ends.split()[1]} 0")}.get(
+            kind, text + wire(ends)
         )
     if part == "L1" and kind == "open" or part == "D1" and kind == "short":
         text = gone("U5")
@@ -145,9 +165,11 @@ def rail(name: str, gate_V: float, reference_V: float, pull_up_V: float) -> tupl
     if gate_V < NO_GATE_V:
         return 0.0, 0.0, 0.0, 0.0
     v = faults.values(name)
-    changes = {"gate_supply": gate_V, "ovp_reference": reference_V, "lockout_supply": pull_up_V}
     power_W = 0.2 * v["peak_current"] * v["voltage"]
-    on = faults.measured(None, "failsafe", name, p_load=power_W, **changes)
+    for off_V in (0.0, 0.01, -0.01):  # ngspice may not get over a point that it reaches a little beside
+        changes = {"gate_supply": gate_V, "ovp_reference": reference_V + off_V, "lockout_supply": pull_up_V}
+        if on := faults.measured(None, "failsafe", name, p_load=power_W, **changes):
+            break
     most_V = stays_V = on["f_end"]
     if gate_V > v["voltage"]:  # below it a rail follows its gates, whatever the supply is
         most_V, stays_V = faults.wrong_V(None, name, **changes)
@@ -197,7 +219,11 @@ def row(build: str, part: str, kind: str) -> dict:
     if wrong_part > faults.MOST_PART:
         does.append("unprotected" if max(of[2] for of in rails) > faults.MOST_PART else "late")
         seen_by += ["step 5"] if does[-1] == "unprotected" else []
-    if not 4.2 <= alone["l5"] <= 5.2 and on_part >= 0.95:
+    if build == "board":
+        wrong = simulate.measured("shared", "sata_5v", more=text, usb=0, rail1=WRONG_IN_V, rail12=12)
+        if wrong["vsys"] > VSYS_V or wrong["l5"] > VSYS_V:
+            does.append("unprotected")  # Pico and boost converter
+    if not LOGIC_V[0] <= alone["l5"] <= LOGIC_V[1] and on_part >= 0.95:
         seen_by.append("step 3")
     if host_A > HOST_A or max(m["vsys"] for m in cases) > VSYS_V:
         does.append("host")
@@ -248,9 +274,8 @@ def main() -> int:
 
 
 def gaps(rows: list[dict]) -> list[dict]:
-    """What destroys, or takes a protection away, and nobody sees."""
-    harm = {"over", "burns", "host", "unprotected"}
-    return [one for one in rows if harm & set(one["does"].split()) and one["seen_by"] == "nobody"]
+    """What destroys, or takes a protection away or makes it late, and nobody sees."""
+    return [one for one in rows if HARM & set(one["does"].split()) and one["seen_by"] == "nobody"]
 
 
 if __name__ == "__main__":

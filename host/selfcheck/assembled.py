@@ -113,19 +113,42 @@ class Rig:
         if self.kind == "prototyping":
             for ref in [ref for ref in parts if re.fullmatch(r"[A-Z]+[1-4]\d\d", ref) and self._is_extra(ref)]:
                 del parts[ref]
-            for ref in ("U5", "U6", "U7", "U8", "R26", "D2", "D3", "R13", "R14", "F1"):
+            shared = "U5 U6 U9 U7 U8 R26 D2 D3 D8 R13 R14 F1 Q2 Q3 R27 R28 R29"
+            for ref in shared.split():
                 del parts[ref]
             for n in self.at.values():
                 parts[f"F{n + 1}02"] = parts[f"F{n + 1}02"]._replace(value="wire")
                 fuse = parts[f"F{n + 1}01"]
                 parts[f"F{n + 1}01"] = fuse._replace(pins={"1": f"PSU{n}", "2": f"RAIL{n}_IN"})  # in the lead
                 parts[f"joined{n}"] = Part("wire", {"1": f"RAIL{n}_IN", "2": f"FUSED{n}"})
+                # one resistor of 4.7 kOhm, and none before SCOPE
+                parts[f"R{n + 1}14"] = parts[f"R{n + 1}14"]._replace(value="4k7")
+                for k, (one, other) in enumerate((("ISO", "RAMP"), ("TAP", "SCOPE")), 1):
+                    parts[f"joined{n}{k}"] = Part("wire", {"1": f"{one}{n}", "2": f"{other}{n}"})
 
     @staticmethod
     def _is_extra(ref: str) -> bool:
         """Whether a part of a rail is not on the prototyping board: lock-out, TVS, freewheel diode, crowbar's fuse."""
         return ref[0] + ref[2:] in {
-            *("D02", "D04", "D05", "D06", "U02", "Q05", "R19", "R20", "R21", "R22", "R23", "R24", "R25", "C08")
+            *(
+                "D02",
+                "D04",
+                "D05",
+                "D06",
+                "U02",
+                "Q05",
+                "R19",
+                "R20",
+                "R21",
+                "R22",
+                "R23",
+                "R24",
+                "R25",
+                "R26",
+                "R27",
+                "R28",
+                "C08",
+            )
         }
 
     # ---- faults
@@ -383,9 +406,10 @@ class Rig:
         comparators = {
             ref: part.pins for ref, part in self.parts.items() if part.value == "TL331" and len(part.pins) == 5
         }
+        regulators = {ref: part.pins for ref, part in self.parts.items() if part.symbol == "HT7550"}
         states: list[tuple] = []
         while True:
-            fed_V = volts.get(self.parts["U6"].pins["2"], 0.0) if "U6" in self.parts else 0.0
+            fed_V = {ref: round(volts.get(pins["2"], 0.0), 2) for ref, pins in regulators.items()}
             boosts = self._can_boost() and volts.get("LOGIC_5V", 0.0) > 2
             low = tuple(
                 ref
@@ -394,13 +418,13 @@ class Rig:
                 or volts.get(pins["5"], 0.0) > 2
                 and volts.get(pins["3"], 0.0) < volts.get(pins["1"], 0.0)
             )
-            state = (round(fed_V, 2), boosts, low)
+            state = (tuple(fed_V.values()), boosts, low)
             if state in states:
                 return volts
             states.append(state)
             again = circuit.copy()
-            if "U6" in self.parts:
-                again.source(self.parts["U6"].pins["3"], "GND", min(LOGIC_V, max(0.0, fed_V - 0.1)), 1.0)
+            for ref, pins in regulators.items():
+                again.source(pins["3"], "GND", min(LOGIC_V, max(0.0, fed_V[ref] - 0.1)), 1.0)
             if boosts:
                 upper, lower = (ohms(self.parts[ref].value) if ref in self.parts else 1e9 for ref in ("R13", "R14"))
                 again.source("VGATE", "GND", min(28.0, BOOST_FEEDBACK_V * (1 + upper / lower)), 50.0)

@@ -82,9 +82,11 @@ def test_a_pins_net_is_that_of_the_firmware(facts):
     pico = facts["nets"]["U1"]
     with open(ROOT / "hardware/pins.csv", newline="") as file:
         named = {row["pico_pin"]: row["net"] for row in csv.DictReader(file)}
-    used = {pin: net for pin, net in pico.items() if net and pin in named and pin != "34"}
+    used = {pin: net for pin, net in pico.items() if net and pin in named and pin not in ("20", "34")}
     assert {"OFF0", "DISCHARGE0", "SDA", "SCL", "ALERT0", "SCOPE0", "PERST_LOW"} <= set(used.values())
     assert used == {pin: named[pin] for pin in used} and pico["34"] == "FAST"
+    with open(ROOT / "hardware/builds/one_rail.json") as file:
+        assert (pico["20"], json.load(file)["lock_outs"]) == ("LOCKOUT_PIN", 15)  # pin 20 is GP15
 
 
 def test_the_order_needs_a_fab_and_no_assembler(facts):

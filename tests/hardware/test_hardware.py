@@ -8,6 +8,8 @@ import pytest
 from board_files import BOARD, NETS, PARTS, PINS, README, at, circuit, draw, export, farad, kicad, ohm, wired  # noqa: F401  a fixture
 from board_files import at as net_at
 
+from ssdrig.rig import builds
+
 SOURCE = {}
 for _part in circuit.PARTS:
     for _pin, _net in _part.nets.items():
@@ -144,7 +146,8 @@ def check_rail(n, nets):
     # the gates' current comes from the gate supply, without the microcontroller
     assert (
         at(ref("R03"), "1") == "VGATE"
-        and at(ref("R03"), "2") == at(ref("R14"), "2")
+        and at(ref("R03"), "2") == at(ref("R26"), "2")
+        and at(ref("R26"), "1") == at(ref("R14"), "2")
         and at(ref("R14"), "1") == f"GATE{n}"
     )
     # crowbar before the shunt; its gate is the AND of DISCHARGE and the late OFF
@@ -185,7 +188,9 @@ def check_rail(n, nets):
     assert at(ref("R19"), "1") == before and at(ref("R19"), "2") == at(ref("R20"), "1") == at(ref("U02"), "3")
     # fed by VGATE: with less supply than its inputs need no FET is on either
     assert [at(ref("U02"), pin) for pin in "1245"] == ["OVREF", "GND", f"OVGATE{n}", "VGATE"]
-    assert at(ref("Q05"), "1") == at(ref("R25"), "2") == f"OVGATE{n}" and at(ref("R25"), "1") == "LOGIC_5V"
+    assert at(ref("Q05"), "1") == f"OVGATE{n}"
+    for pull_up in ("R25", "R27"):
+        assert [at(ref(pull_up), pin) for pin in "12"] == ["LOGIC_5V", f"OVGATE{n}"]
     assert at(ref("R21"), "1") == f"GATE{n}" and at(ref("R21"), "2") == at(ref("Q05"), "3")
     assert at(ref("R20"), "2") == at(ref("Q05"), "2") == "GND"
     assert at(ref("U01"), "3") == f"ALERT{n}"
@@ -219,7 +224,9 @@ def test_scope_divider(n):
     tau_s = ohm(upper) * ohm(lower) / (ohm(upper) + ohm(lower)) * (farad(c_upper) + farad(c_lower))
     # less than a sample of the ADC at 500 kS/s, more than what SW rings (test_spice_ramp.py)
     assert 1e-6 < tau_s < 2e-6
-    assert at("U1", {0: "31", 1: "32", 2: "34"}[n]) == f"SCOPE{n}" == at(f"R{n + 1}12", "2")
+    assert at("U1", {0: "31", 1: "32", 2: "34"}[n]) == f"SCOPE{n}" == at(f"R{n + 1}28", "2")
+    # with the divider's upper end short the rail's voltage comes through this
+    assert at(f"R{n + 1}12", "2") == f"TAP{n}" == at(f"R{n + 1}28", "1") and ohm(PARTS[f"R{n + 1}28"].value) >= 1000
 
 
 def test_the_fuse_comes_before_all_that_can_fail_short():
@@ -237,6 +244,15 @@ def test_the_lock_outs_share_one_reference():
     assert current_A > 1e-3 + 4 * 400e-9  # TL431: 1 mA; the comparators' inputs
 
 
+def test_the_pico_trips_the_lock_outs_where_no_INA229_is_read():
+    """SPI_MISO and SPI_CS high: an INA229 whose CS is high leaves MISO alone, which is pulled low."""
+    assert [at("R27", pin) for pin in "12"] == ["OVREF", at("Q2", "3")]
+    assert at("Q2", "2") == at("Q3", "3") and at("Q3", "2") == "GND" and at("Q3", "1") == "SPI_CS"
+    assert [at("R29", pin) for pin in "12"] == ["SPI_MISO", at("Q2", "1")] and at("R28", "1") == at("Q2", "1")
+    assert at("R28", "2") == "GND" and ohm(PARTS["R28"].value) + ohm(PARTS["R29"].value) < 8000  # RP2350-E9
+    assert builds.read("four_rails")["lock_outs"] == 0 and builds.read("four_rails_ina229").get("lock_outs") is None
+
+
 def test_gate_supply_voltage():
     feedback_V = 1.233  # TPS61040 data sheet
     gate_V = feedback_V * (1 + ohm(PARTS["R13"].value) / ohm(PARTS["R14"].value))
@@ -246,9 +262,11 @@ def test_gate_supply_voltage():
     # with R13 open the clamp regulates; to ground it would burn (spice/shared_faults.csv)
     assert at("D2", "1") == "VGATE" == at("C6", "1") and at("C6", "2") == "FEEDBACK" == at("D2", "2")
     # before rail 1's switch: always on; behind a regulator that bears 12 V there. Without USB the Pico lives on it
+    # (two regulators, two diodes: one may be short)
     assert (at("F1", "1"), at("F1", "2"), at("U6", "2")) == ("RAIL1_IN", "LOGIC_IN", "LOGIC_IN")
-    assert at("U6", "3") == "LOGIC_5V" == at("R26", "1")
-    assert (at("D3", "2"), at("D3", "1"), at("U1", "39")) == ("LOGIC_5V", "VSYS", "VSYS")
+    assert at("U6", "3") == at("U9", "2") == at("C9", "1") and at("U9", "3") == "LOGIC_5V" == at("R26", "1")
+    assert (at("D8", "2"), at("D3", "1"), at("U1", "39")) == ("LOGIC_5V", "VSYS", "VSYS")
+    assert at("D8", "1") == at("D3", "2")
 
 
 def test_pins_from_outside_are_protected():

@@ -13,6 +13,7 @@ NETS = {
     "VGATE": "vg",
     "RAMP{n}": "ramp",
     "GATE{n}": "gate",
+    "ISO{n}": "iso",
     "G{n}": "g",
     "FUSED{n}": "fused",
     "SRC{n}": "src",
@@ -117,7 +118,7 @@ def test_the_comparators_supply_is_the_simulated_one(rail):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("Riso ramp gate", "Riso ramp src"), ("MQ2 sw g src", "MQ2 src g sw"), ("{gate_off_resistor}", "{crowbar}")],
+    [("Riso ramp iso", "Riso ramp src"), ("MQ2 sw g src", "MQ2 src g sw"), ("{gate_off_resistor}", "{crowbar}")],
 )
 def test_a_circuit_that_differs_is_seen(old, new):
     text = (ROOT / "hardware/spice/rig.lib").read_text()

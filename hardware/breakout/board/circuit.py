@@ -46,7 +46,9 @@ def rail():
     chosen = [part for part in parts if part.ref not in gone]
     chosen = [part._replace(x=10 + 6 * i, y=50) if part.ref in probes else part for i, part in enumerate(chosen)]
     # on VGATE, not on the regulator's 5 V: without those the reference is 0 V and the rail off, with its lock-out awake
-    chosen = [part._replace(nets=part.nets | {"1": "VGATE"}) if part.ref == "R125" else part for part in chosen]
+    chosen = [
+        part._replace(nets=part.nets | {"1": "VGATE"}) if part.ref in ("R125", "R127") else part for part in chosen
+    ]
     names = {part.ref for part in chosen}
     return chosen, [wire for wire in wires if all(end.split(".")[0] in names for end in wire[:2])]
 
@@ -55,7 +57,7 @@ def pico():
     """The Pico's nets: those that the one rail uses."""
     used = {"SDA", "SCL", "ALERT0", "OFF0", "DISCHARGE0", "PERST_LOW", "SYNC", "ACTIVITY", "TRIGGER", "SCOPE0"}
     nets = {pin: net if net in used | {"GND", "+3V3"} else None for pin, net in common.pico_nets().items()}
-    return nets | {"34": "FAST", "39": None}
+    return nets | {"34": "FAST", "39": None, "20": "LOCKOUT_PIN"}
 
 
 def shared():
@@ -92,7 +94,8 @@ def shared():
         c("C9", "1u", "regulator capacitor", 132, 126, "LOGIC_5V"),
         r("R26", "1k", "protection 1k", 180, 123, "LOGIC_5V", "OVREF"),
         *common.references(168),
-        c("C8", "100n", "decoupling", 187, 131, "OVREF"),
+        *common.lock_out_test("LOCKOUT_PIN"),
+        c("C8", "330p", "divider 330p", 187, 131, "OVREF"),
         r("R24", "1k", "protection 1k", 211, 90, "+3V3", "LED_3V3"),
         Part("D7", "LED", "3.3 V", "LED green", 211, 95, 90, False, {"2": "LED_3V3", "1": "GND"}),
         Part("J1", "Terminal_4", "rail", "terminal", 185, 62, 0, False, pins("RAIL0_IN", "GND", "GND", "RAIL0_OUT")),

@@ -23,8 +23,10 @@ DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the sco
 LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # by the rail's mV
 LOGIC_V = 4.2, 5.2  # of LOGIC_5V: U6, less its drop at the lowest input
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
-GATE_ISOLATION_kOhm = 4.7  # the same file: gate_isolation; OFF_Ohm: lockout_off_resistor, by the rail's mV
-OFF_Ohm = {3300: 22.0, 5000: 22.0, 12000: 150.0}
+GATE_ISOLATION_kOhm = (
+    2.2  # the same file: gate_isolation, of each of two; OFF_Ohm: lockout_off_resistor, by the rail's mV
+)
+OFF_Ohm = {3300: 22.0, 5000: 22.0, 12000: 220.0}
 OVP_LOWER_kOhm, HYSTERESIS_kOhm = 10.0, 1000.0
 CROWBAR_FUSE_A = 0.5
 SCHOTTKY_V, BODY_V = (
@@ -237,10 +239,10 @@ def _of_rail(
         words, do = f"pin 3 of U{at}02 to GND, where R{at}19 and R{at}20 meet", f"R{at}19, R{at}20, R{at}24"
         out.append(Reading(5, "share", n, words, "V", 0.97 * part * low_V, 1.03 * part * high_V, do))
         gate_kOhm = circuit.gate_kOhm[mV]
-        part = GATE_ISOLATION_kOhm / (GATE_ISOLATION_kOhm + gate_kOhm)
+        part = 2 * GATE_ISOLATION_kOhm / (2 * GATE_ISOLATION_kOhm + gate_kOhm)
         ramp_V = 0.95 * part * gates_low_V, 1.05 * part * gates_high_V
-        words = f"with the 560 Ohm: C{at}02 to GND, where R{at}14 ends"
-        do = f"R{at}14 short: the lock-out is late; R{at}03: too soft or too hard a start"
+        words = f"with the 560 Ohm: C{at}02 to GND, where R{at}26 ends"
+        do = f"R{at}14 or R{at}26 short; R{at}03: too soft or too hard a start"
         out.append(Reading(5, "ramp", n, words, "V", *ramp_V, do))
     if ratio:
         kOhm = DIVIDER_kOhm[min(DIVIDER_kOhm, key=lambda known: abs(known - ratio))]
@@ -256,7 +258,9 @@ def _of_rail(
         out.append(Reading(5, "trips", n, words, "yes", 1, 1, "U02, R19, R20, R21, R25, Q05: STOP, it has no lock-out"))
         words = "with the 560 Ohm: gate of Q05 to GND"
         low_V, high_V = LOGIC_V if circuit.gates_V == GATE_SUPPLY_V else (gates_low_V - 0.3, gates_high_V)
-        out.append(Reading(5, "lock-out gate", n, words, "V", low_V, high_V, "R25: without it the lock-out is late"))
+        out.append(
+            Reading(5, "lock-out gate", n, words, "V", low_V, high_V, "R25 and R27: without them the lock-out is late")
+        )
         words = "bench supply, no drive: it goes off at (Enter: not tried)"
         out.append(Reading(5, "lock-out", n, words, "V", *LOCK_OUT_V[mV], "U2, its divider", optional=True))
     return out

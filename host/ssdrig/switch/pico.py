@@ -142,8 +142,9 @@ def on(rig: Rig, rails=None, unsafe=False) -> dict | None:
 
 
 def lock_outs(rig: Rig) -> dict[int, int]:
-    """{rail: mV that it rose to while every lock-out was tripped}, of a rig whose hello has "lock_outs". All rails are
-    without power for this, for a moment. Raises RigError: refused, a rail that did not fall, no answer."""
+    """{rail: mV that it rose to while every lock-out was tripped}, of a rig whose hello has "lock_outs".
+
+    Every rail loses power meanwhile. Raises RigError: refused, a rail that did not fall, no answer."""
     report = _report(rig, wire.LOCK_OUTS, json.dumps({"token": _arm(rig)}).encode(), GIVE_UP_S)
     return {row["rail"]: row["mV"] for row in _checked(report, "the test of the lock-outs").get("lock_outs") or ()}
 
