@@ -242,7 +242,7 @@ ON_BOARD: dict[str, tuple[int, Fault]] = {
     "R120 of 6.8 kOhm": (5, _of("R120", "6k8")),
     "R219 of 18 kOhm": (1, _of("R219", "18k")),
     "U202, pins 2 and 3 bridged": (5, _between("OVSHARE1", "GND")),
-    "R224 and R225 exchanged, 1 MOhm and 10 kOhm": (4, _in_place_of("R224", "R225")),
+    "R224 and R225 exchanged, 1 MOhm and 4.7 kOhm": (4, _in_place_of("R224", "R225")),
     "R103 and R203 exchanged, 220 and 150 kOhm": (5, _in_place_of("R103", "R203")),
     "R303 of 6.2 kOhm": (5, _of("R303", "6k2")),
     "R203 bridged": (5, _between("VGATE", "RAMP1")),
