@@ -34,7 +34,7 @@ STUDIES: dict[str, list[dict]] = {
     "dip": [{"load": 0.6}],
     "ramp": [{}],
     "short": [{}, {"t_short": 1e-3, "t_on": 7e-3}],
-    "hotplug": [{"live": 1}, {"live": 1, "lockout_supply": 4.95}, {"live": 0}],
+    "hotplug": [{"live": 1}, {"live": 1, "lockout_supply": 4.7}, {"live": 0}],
     "no3v3": [{}],
     "overvoltage": [{"final": final, "rise": rise} for final in (5, 12, 18) for rise in (1e-5, 5e-3)],
 }
@@ -266,6 +266,11 @@ def shared_beyond() -> list[Beyond]:
 
 # What is beyond a limit, and why that stays.
 EXPLAINED: dict[tuple[str, str], str] = {
+    **dict.fromkeys(
+        (("hotplug", "VDS"), ("hotplug", "SCOPE")),
+        "a drive is put onto a live rail with LOGIC_5V above 4.4 V: Q04 gets 30.6 V of 30 for 0.1 us, SCOPE 3.9 of 3.8;"
+        " a slower Q05 would give an M.2 drive 4.0 V of a wrong supply",
+    ),
     (
         "",
         SHORTED,
