@@ -230,11 +230,13 @@ class Switch:
         self.state = TESTING
 
     def _let_gates_go(self):
-        for row in self.rows.values():
-            Pin(row["gate"], Pin.IN)
+        for rail, row in self.rows.items():
+            if rail not in self.tripped:
+                Pin(row["gate"], Pin.IN)
 
     def _test_over(self):
-        """Lock-outs and gates as they were, whatever came of the test; the gates empty in between."""
+        """Lock-outs and gates as they were, whatever came of the test; the gates empty in between. A tripped rail
+        stays open."""
         for row in self.rows.values():
             Pin(row["gate"], Pin.OUT, value=1)
         Pin(self.lock_outs, Pin.IN)
@@ -289,13 +291,9 @@ class Switch:
         rail = sampler.rail["rail"]
         row = self.rows.get(rail)
         sampler.guard.disarm()
-        if self.state is EMPTYING or self.state is TESTING:
-            self._test_over()
-            self.state = RETURNING
-            self.link.say(
-                wire.CUT_REPORT, json.dumps(dict(_OF_NO_CUT, ok=False, why="rail %d passed its limits" % rail))
-            )
-        cutting = row and self.state not in (IDLE, TRIPPED, RETURNING)
+        why = "rail %d passed its limits" % rail
+        testing = self.state is EMPTYING or self.state is TESTING
+        cutting = row and not testing and self.state not in (IDLE, TRIPPED, RETURNING)
         if row:
             # before a cut's machines let go: at no moment has the drive PERST# high and no power
             self.tripped[rail] = sampler
@@ -306,10 +304,16 @@ class Switch:
             self.pulse.stop(self._held())
             self._watchdog(False)
         opened = ticks_us()
+        if testing and row:
+            self._test_over()
+        elif testing:
+            self._tested(False, why)
         if row:
             self._open(sampler, opened)
         if cutting:
-            self._report(False, "rail %d passed its limits" % rail)
+            self._report(False, why)
+        elif testing and row:
+            self.link.say(wire.CUT_REPORT, json.dumps(dict(_OF_NO_CUT, ok=False, why=why)))
         stamp, about = sampler.guard.finding(trip)
         about["rail"], about["t_us"] = rail, self._at(stamp)
         about["opened_us"] = self._at(opened) if row else None
@@ -333,6 +337,7 @@ class Switch:
         if self.sideband:
             self._seal()
         self.tripped[rail] = sampler
+        self.tested, self.outcome = None, (True, "")  # of a test that this has ended
         self.state = TRIPPED
         registers.remember(sum([1 << tripped for tripped in self.tripped]))
         sleep_us(DEAD_us)

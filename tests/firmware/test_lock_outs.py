@@ -113,6 +113,46 @@ def test_nothing_leaves_the_reference_low_or_a_rail_off(state, end):
     assert switch.state == {"trip": "tripped", "stop": "returning", "release": "idle"}[end]
 
 
+@pytest.mark.parametrize("state", ["emptying", "testing"])
+def test_a_rail_that_trips_in_the_test_has_no_power_at_any_moment_after(state):
+    board = board_with(sideband=PERST)
+    ask(board)
+    if state == "testing":
+        empty(board)
+    board.taken()
+    board.switch.trip(board.samplers[0], "V")
+    did = [what for what in board.taken() if what[0] in ("pin", "report", "trip")]
+    assert did[0] == ("pin", OFF, 1) and ("pin", OFF, "in") not in did
+    assert did.index(("pin", TRIPS, "in")) < did.index(("pin", OFF + 2, "in"))
+    assert [what[0] for what in did[-2:]] == ["report", "trip"] and not did[-2][1]["ok"]
+    assert not [what for what in did if what[1:] in ((PERST, "in"), (PERST + 1, "in"))]
+
+
+@pytest.mark.parametrize("state", ["emptying", "testing"])
+def test_a_trip_of_a_rail_without_a_switch_ends_the_test_and_all_get_power(state):
+    board = board_with(rails=(1,), sideband=PERST)
+    ask(board)
+    if state == "testing":
+        empty(board)
+    board.taken()
+    board.switch.trip(board.samplers[0], "V")
+    assert pins(board)[-2:] == [(OFF + 2, "in"), (PERST + 1, "in")] and board.switch.state == "returning"
+    board.pass_us(150_000)
+    board.switch.turn()
+    report = board.report()
+    assert not report["ok"] and "rail 0" in report["why"] and report["on_us"] and board.switch.state == "idle"
+
+
+def test_a_trip_after_the_test_leaves_nothing_of_it_for_the_next_report():
+    board = board_with()
+    ask(board)
+    board.switch.stop()
+    board.switch.trip(board.samplers[0], "V")
+    board.taken()
+    board.switch.on({"rails": [0]})
+    assert board.report()["ok"]
+
+
 def test_the_watchdog_runs_while_the_reference_is_low():
     board = board_with()
     board.switch.arm()
