@@ -75,7 +75,7 @@ def names(index: Index, words: str = "") -> list[str]:
 def test_each_run_has_a_row(root):
     index = Index(root)
     assert index.refresh() == 3 and names(index) == ["b", "a", "c"]
-    a, b, c = (index.get(archive_index._hash(name)) for name in "abc")
+    a, b, c = (index.get(archive_index.id_of(name)) for name in "abc")
     assert (a.state, b.state, b.why, c.state) == ("complete", "failed", "because", "died")
     assert a.figures["iops_mean"] == 1234.5 and a.figures["window"] == "load, steady" and a.figures["why"] is None
     assert a.figures["clat_p99_us"] is None and b.figures["iops_mean"] is None and "not worked out" in b.figures["why"]
@@ -227,7 +227,7 @@ def test_what_leads_out_of_the_archive_is_not_in_it(root, tmp_path):
     assert run.title is None and run.figures["iops_mean"] is None
     (root / "a" / "run.json").rename(tmp_path / "gone")
     with pytest.raises(JournalError):
-        index.folder(index.get(archive_index._hash("a")))
+        index.folder(index.get(archive_index.id_of("a")))
 
 
 def test_a_figure_of_a_run_that_is_not_to_be_trusted_is_marked():

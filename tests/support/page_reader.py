@@ -39,7 +39,9 @@ class Plot:
         self.y_ticks = [
             (value(words), float(y) - 4) for y, words in re.findall(r'y="([\d.]+)" class="end">([^<]+)<', svg)
         ]
-        self.x_labels = {words: float(x) for x, words in re.findall(r'<text x="([\d.]+)" [^>]*"mid">([^<]+)<', svg)}
+        self.x_labels = {
+            words: float(x) for x, words in re.findall(r'<text x="([\d.]+)" [^>]*"mid(?: small)?"[^>]*>([^<]+)<', svg)
+        }
         (self.x_title,) = re.findall(r'class="mid soft">([^<]*)</text><text class="mid soft" transform', svg)
         (self.y_title,) = re.findall(r'rotate\(-90\)">([^<]*)<', svg)
         self.x_title, self.y_title = html.unescape(self.x_title), html.unescape(self.y_title)

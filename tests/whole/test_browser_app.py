@@ -15,7 +15,7 @@ from ssdrig import cli
 from ssdrig.run.control import Control
 from ssdrig.runs import journal, labels
 from ssdrig.serve import app
-from ssdrig.serve.pages import leads_out
+from ssdrig.serve.pages import leads_out, stamp
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&"
 
@@ -108,12 +108,12 @@ def test_a_page_is_made_on_demand_and_kept_while_the_runs_do_not_change(served, 
 
 def test_the_stamp_of_a_run_changes_with_each_file_of_each_part(tmp_path):
     """A page or a course that was made of less is not shown of more; a run without a rig has no rig.bin."""
-    stamps = [app._stamp(tmp_path)]
+    stamps = [stamp(tmp_path)]
     for name in ("events.jsonl", "events.jsonl", "rig.bin", "part-2/run.json", "part-2/events.jsonl", "part-2/rig.bin"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         with open(tmp_path / name, "ab") as file:
             file.write(b"more\n")
-        stamps.append(app._stamp(tmp_path))
+        stamps.append(stamp(tmp_path))
     assert len(set(stamps)) == len(stamps)
 
 
