@@ -145,8 +145,13 @@ PINS = {"gpio": 17, "volts": 16, "cs": 14}
     ids=["as it is", "no converter of ours", "ALERT's pin", "SCLK on a gate", "no volts"],
 )
 def test_a_build_with_a_front_end(change, wrong):
-    build = builds.read("one_rail") | {"fast": PAIR | change}
+    build = builds.read("one_rail") | {"lock_outs": None, "fast": PAIR | change}
     assert (builds.complaint(build) is not None) == wrong
+
+
+def test_a_front_end_has_the_pin_of_the_breakouts_lock_out_test():
+    complaint = builds.complaint(builds.read("one_rail") | {"fast": PAIR})
+    assert complaint is not None and "15" in complaint
 
 
 def test_what_its_scope_shows():

@@ -159,8 +159,9 @@ def test_a_rest_of_a_fixed_time_counts_what_the_drive_writes_by_itself(tmp_path)
     unasked = rest(prepared(tmp_path, PLAN + 'smart = "none"\n').acts, [FLOOR])[0]
     assert [event["kind"] for event in unasked] == ["step.start", "step.end", "quiet"]
     assert "asks for no SMART reading" in unasked[-1]["nand_why"]
-    row = SimpleNamespace(result=events[-1], value=lambda word: 0.5, windows={})
-    assert sentences(row) == ["15.0 J", "500 MB written to NAND"]
+    row = SimpleNamespace(result=events[-1], windows={"all": {"energy_J": 15.0, "errors": {"energy_J": 0.25}}})
+    assert [line.partition(" ")[0] for line in sentences(row)] == ["15.00", "500"] and "0.25" in sentences(row)[0]
+    assert len(sentences(SimpleNamespace(result=events[-1], windows={}))) == 1
 
 
 def test_without_a_rig_it_is_refused_before_the_start_or_left_out(tmp_path):

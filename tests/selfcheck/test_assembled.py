@@ -75,6 +75,8 @@ def test_a_schottky_diode_leaks_through_an_ohmmeters_reading():
 
 
 def test_a_net_that_nothing_holds_settles():
-    """The lock-out's FET without its pull-up: its gate hangs on 1 MOhm."""
-    rig = assembled.Rig(Random(1), builds.read("one_rail"), lambda rig: rig.take_off("R125"))
+    """The lock-out's FET without its two pull-ups: its gate hangs on 1 MOhm."""
+    rig = assembled.Rig(
+        Random(1), builds.read("one_rail"), lambda rig: [rig.take_off(name) for name in ("R125", "R127")]
+    )
     assert 0 < rig.true("lock-out gate", 0) < 4
