@@ -134,7 +134,7 @@ def common_parts():
             False,
             {"3": "PERST", "2": "GND", "1": "PERST_LOW"},
         ),
-        # gate supply and logic: 5 V of the always-on input behind a regulator that bears 30 V; 24 V from that
+        # logic: 5 V of the always-on input behind a regulator that bears 24 V; the gate supply of 24 V from that
         Part(
             "U6",
             "HT7550",

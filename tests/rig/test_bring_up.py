@@ -226,6 +226,9 @@ def test_limits_are_those_of_the_readme():
         supply_V = (limits["supply", n].low + limits["supply", n].high) / 2
         for key, value in (("crowbar path", bar), ("lock-out resistor", off), ("ramp", ramp)):
             assert limits[key, n].low < float(value) < limits[key, n].high, (key, n)
+        # 2 x 2.2 kOhm of isolation and the lock-out's resistor below the gate resistor, from the gate supply
+        middle_V = (limits["ramp", n].low / 0.95 / 0.97 + limits["ramp", n].high / 1.05 / 1.03) / 2
+        assert middle_V == pytest.approx(float(ramp), abs=0.005)
         share = limits["share", n]
         assert supply_V * float(part) == pytest.approx(
             (share.low / 0.97 / 0.95 + share.high / 1.03 / 1.05) / 2, rel=2e-3

@@ -239,7 +239,8 @@ def _of_rail(
         words, do = f"pin 3 of U{at}02 to GND, where R{at}19 and R{at}20 meet", f"R{at}19, R{at}20, R{at}24"
         out.append(Reading(5, "share", n, words, "V", 0.97 * part * low_V, 1.03 * part * high_V, do))
         gate_kOhm = circuit.gate_kOhm[mV]
-        part = 2 * GATE_ISOLATION_kOhm / (2 * GATE_ISOLATION_kOhm + gate_kOhm)
+        held_kOhm = 2 * GATE_ISOLATION_kOhm + off_Ohm / 1000
+        part = held_kOhm / (held_kOhm + gate_kOhm)
         ramp_V = 0.95 * part * gates_low_V, 1.05 * part * gates_high_V
         words = f"with the 560 Ohm: C{at}02 to GND, where R{at}26 ends"
         do = f"R{at}14 or R{at}26 short; R{at}03: too soft or too hard a start"
