@@ -11,7 +11,9 @@ class Watch:
     def __init__(self, sampler, discharge_mOhm):
         self.sampler = sampler
         self.rail = sampler.rail["rail"]
-        self.lsb2 = int(2 * sampler.describe()["vbus_lsb_nV"])  # twice, because the INA228's is n + 1/2 nV
+        about = sampler.describe()
+        self.conversion_us = about["conversion_ns"] // 1000
+        self.lsb2 = int(2 * about["vbus_lsb_nV"])  # twice, because the INA228's is n + 1/2 nV
         self.crowbar = Resistor(discharge_mOhm, self.lsb2, ticks_diff)
         self.v = 0  # latest reading, raw
         self.begin(0, 0)
@@ -30,6 +32,7 @@ class Watch:
         self.kept_v = -1  # as it was right before power came back
         self.lowest = 0xFFFFF
         self.highest = 0
+        self.readings = 0  # in the test of the lock-outs
         self.t90 = self.t10 = self.low = -1  # us after the edge
         self.safe = False
         self.is_low = False

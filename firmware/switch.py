@@ -31,7 +31,8 @@ from pulse import LEAD, ON, OPEN, RELEASED, RESET, SHORTEST, Pulse, word
 IDLE, WAITING, STARTED, FIRED, OFF, RISING, HELD = "idle", "waiting", "started", "fired", "off", "rising", "held"
 TRIPPED, RETURNING = "tripped", "returning"
 EMPTYING, TESTING = "emptying", "testing"
-TEST_us = 20_000  # a soft start takes 2 to 5 ms
+TEST_us = 20_000  # a soft start takes 2 to 5 ms; longer where conversions are slow
+LEAST_READINGS = 3  # of a rail in the test
 EMPTY_mV, EMPTY_us = 300, 10_000
 EMPTYING_us = 5_000_000
 VALID_us = 10_000_000  # of a token
@@ -224,9 +225,10 @@ class Switch:
         Pin(self.lock_outs, Pin.OUT, value=1)
         sleep_us(DEAD_us)
         for w in self.cutting:
-            w.highest = 0
+            w.highest = w.readings = 0
         self._let_gates_go()
         self.since = ticks_us()
+        self.test_us = max([TEST_us] + [2 * LEAST_READINGS * w.conversion_us for w in self.cutting])
         self.state = TESTING
 
     def _let_gates_go(self):
@@ -244,10 +246,14 @@ class Switch:
         self._let_gates_go()
         self._watchdog(False)
 
+    def _highest_mV(self, w):
+        """Of the test; None if less than half of the readings came that it had time for: a lost sensor sees nothing."""
+        return w.mV(w.highest) if w.readings >= max(LEAST_READINGS, self.test_us // w.conversion_us // 2) else None
+
     def _tested(self, ok, why):
         """Power for every rail; C follows when PERST# is released."""
         if ok:
-            self.tested = [{"rail": w.rail, "mV": w.mV(w.highest)} for w in self.cutting]
+            self.tested = [{"rail": w.rail, "mV": self._highest_mV(w)} for w in self.cutting]
         self._test_over()
         self.outcome = ok, why
         self.high_at = ticks_us()
@@ -405,8 +411,13 @@ class Switch:
             if rail in self.tripped:
                 self.watches[rail].sample(stamp, frame[at + 2] | frame[at + 3] << 8 | frame[at + 4] << 16)
             return
+        testing = self.state is TESTING
+        if testing and ticks_diff(stamp, self.since) <= 0:
+            return  # converted before the gates were let go
         for w in self.cutting:
             if w.rail == rail:
+                if testing:
+                    w.readings += 1
                 w.sample(stamp, frame[at + 2] | frame[at + 3] << 8 | frame[at + 4] << 16)
         if self.state is WAITING and self.need and rail == self.count_rail:
             i = frame[at + 5] | frame[at + 6] << 8 | frame[at + 7] << 16
@@ -445,7 +456,7 @@ class Switch:
                 self._tested(False, "not tested: %s" % ", ".join(high))
             return
         if state is TESTING:
-            if ticks_diff(ticks_us(), self.since) >= TEST_us:
+            if ticks_diff(ticks_us(), self.since) >= self.test_us:
                 self._tested(True, "")
             return
         if state is FIRED or state is OFF:

@@ -87,8 +87,8 @@ takes that "gpio" too; its W frames have rail 255.
 The lock-outs. "lock_outs" of "switch" in H is true on a board that can trip them. `l` opens every rail, PERST# low,
 waits until each has been below 300 mV for 10 ms, pulls the lock-outs' reference down and closes the switches for 20 ms:
 a rail that comes on has no lock-out. Then all get power again, and C has "token": 0, "rails": [] and
-    "lock_outs": [{"rail", "mV" (the highest reading in the test)}]
-which is null if the rails did not fall, or the stream was stopped.
+    "lock_outs": [{"rail", "mV" (the highest reading in the test; null if too few came)}]
+which is absent if the rails did not fall, or the stream was stopped.
 
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
     {"token", "rails": [..], "profile", "when", "off_ms", "residual_mV", "residual_ms"} and the profile's own fields.

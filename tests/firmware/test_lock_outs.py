@@ -1,7 +1,7 @@
 """firmware/switch.py by hand: the lock-outs are tripped while every rail is off, and looked at."""
 
 import pytest
-from switchbench import Board
+from switchbench import WRAP, Board
 
 from ssdrig.meter import wire
 
@@ -37,7 +37,8 @@ def finish(board, mV):
     for of in mV:
         board.pass_us(5000)
         for rail, volts in enumerate(of):
-            board.sample(rail, volts)
+            if volts is not None:
+                board.sample(rail, volts)
         board.switch.turn()
     board.pass_us(20_000)
     board.switch.turn()
@@ -69,6 +70,50 @@ def test_the_report_has_the_highest_reading_of_each_rail_in_the_test():
     assert report["ok"] and report["token"] == 0 and report["rails"] == []
     assert report["lock_outs"] == [{"rail": 0, "mV": 7}, {"rail": 1, "mV": 4900}]
     assert board.switch.state == "idle" and report["perst_us"] is None
+
+
+@pytest.mark.parametrize(
+    "seen, mV",
+    [
+        ([], [None, None]),
+        ([(5, 6)] * 2, [None, None]),
+        ([(5, 6)] * 3, [5, 6]),
+        ([(5, 6), (None, 7), (5, 8)], [None, 8]),
+    ],
+)
+def test_a_rail_with_too_few_readings_in_the_test_has_none(seen, mV):
+    board = board_with()
+    ask(board)
+    empty(board)
+    for k in range(9):  # on their way when the test began
+        board.switch.sample(0, (board.time.us - k) % WRAP, bytes(12), 0)
+    finish(board, seen)
+    board.pass_us(150_000)
+    board.switch.turn()
+    assert [row["mV"] for row in board.report()["lock_outs"]] == mV
+
+
+@pytest.mark.parametrize("conversion_us, least, test_us", [(100, 100, 20_000), (1102, 9, 20_000), (16_488, 3, 98_928)])
+def test_readings_that_a_rail_needs_are_half_of_those_that_the_test_has_time_for(conversion_us, least, test_us):
+    board = board_with()
+    for w in board.switch.watches.values():
+        w.conversion_us = conversion_us
+    for readings in (least - 1, least):
+        ask(board)
+        empty(board)
+        began = board.time.us
+        for _ in range(readings):
+            board.pass_us(1)
+            board.sample(0, 5)
+            board.sample(1, 5)
+        board.pass_us(test_us - 1 - (board.time.us - began))
+        board.switch.turn()
+        assert board.switch.state == "testing"
+        board.pass_us(1)
+        board.switch.turn()
+        assert [row["mV"] for row in board.switch.tested] == ([5, 5] if readings == least else [None, None])
+        board.pass_us(150_000)
+        board.switch.turn()
 
 
 def test_perst_stays_low_until_power_is_stable():

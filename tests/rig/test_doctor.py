@@ -193,23 +193,34 @@ def test_to_writes_over_an_earlier_certificate_and_an_empty_file(tmp_path):
     assert json.loads(to.read_text()) == made
 
 
-@pytest.mark.parametrize("mV, ok", [(0, True), (499, True), (520, False), (5000, False)])
-def test_a_rail_that_comes_on_with_its_lock_out_tripped_has_none(mV, ok):
-    check = checks.of_lock_out(1, mV / 1000, 5.0)
+@pytest.mark.parametrize("V, ok", [(0.0, True), (0.499, True), (0.52, False), (5.0, False), (None, False)])
+def test_a_rail_that_comes_on_with_its_lock_out_tripped_has_none(V, ok):
+    check = checks.of_lock_out(1, V, 5.0, 5.0)
     assert check.ok is ok and bring_up.step_of(check) == 9
+    assert check.why.startswith("not seen") is (V is None)
+
+
+@pytest.mark.parametrize("back_V, ok", [(5.0, True), (4.6, True), (4.4, False), (0.0, False), (None, False)])
+def test_a_rail_that_is_not_back_after_the_test_of_its_lock_out_was_not_seen(back_V, ok):
+    check = checks.of_lock_out(1, 0.0, 5.0, back_V)
+    assert check.ok is ok and check.why.startswith("not seen") is not ok
 
 
 @pytest.mark.parametrize(
-    "hello, sound, seen",
+    "hello, sound, left_mV, seen",
     [
-        ({"switch": {"rails": [{"rail": 0}], "lock_outs": False}}, True, []),
-        ({"switch": None}, True, []),
-        ({"switch": {"rails": [{"rail": 0}], "lock_outs": True}}, False, [None]),
-        ({"switch": {"rails": [{"rail": 0}], "lock_outs": True}}, True, [False]),
+        ({"switch": {"rails": [{"rail": 0}], "lock_outs": False}}, True, {0: 3000}, []),
+        ({"switch": None}, True, {0: 3000}, []),
+        ({"switch": {"rails": [{"rail": 0}], "lock_outs": True}}, False, {0: 3000}, [None]),
+        *(
+            ({"switch": {"rails": [{"rail": 0}], "lock_outs": True}}, True, left_mV, [ok])
+            for left_mV, ok in (({0: 3000}, False), ({0: 0}, True), ({0: None}, False), ({}, False))
+        ),
     ],
 )
-def test_lock_outs_are_tripped_where_the_board_can_and_its_switches_work(monkeypatch, hello, sound, seen):
-    monkeypatch.setattr(doctor, "lock_outs", lambda rig: {0: 3000})
+def test_lock_outs_are_tripped_where_the_board_can_and_its_switches_work(monkeypatch, hello, sound, left_mV, seen):
+    monkeypatch.setattr(doctor, "lock_outs", lambda rig: left_mV)
+    monkeypatch.setattr(doctor, "_measured", lambda session, rails: {n: {"V_mean": 5.0} for n in rails})
     rig_session = SimpleNamespace(hello=hello, rig=None, rail=lambda n: {"nominal_mV": 5000})
     assert [check.ok for check in doctor._lock_outs(rig_session, {0: {"V_mean": 5.0}}, sound)] == seen
 

@@ -75,7 +75,7 @@ class Sampler:
         self.guard = Guard()
 
     def describe(self):
-        return {"vbus_lsb_nV": 1_000_000}  # 1 mV
+        return {"vbus_lsb_nV": 1_000_000, "conversion_ns": 3_000_000}  # 1 mV
 
 
 class Guard:

@@ -16,7 +16,7 @@ import json, gc, machine, micropython, time, wire, switch, cut
 from clock64 import Clock64
 class Chip:
     rail = {"rail": 0}; running = True; watch = None
-    def describe(self): return {"vbus_lsb_nV": 195312.5}
+    def describe(self): return {"vbus_lsb_nV": 195312.5, "conversion_ns": 1102000}
 class Link:
     def __init__(self): self.said = []
     def say(self, kind, text): self.said.append((kind, text))

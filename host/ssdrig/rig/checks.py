@@ -245,11 +245,19 @@ def of_opening(rail: int, residual_part: float, fall: Fall | None) -> list[Check
     return [*out, figure("fall by itself, 90 to 10 %", rail, lasted, "us", BY_ITSELF_us, None, do)]
 
 
-def of_lock_out(rail: int, volts: float, nominal_V: float) -> Check:
-    """What a rail rose to with its lock-out tripped."""
+def of_lock_out(rail: int, volts: float | None, nominal_V: float, back_V: float | None) -> Check:
+    """What a rail rose to with its lock-out tripped. None: not seen
+
+    back_V: after the test. A rail that lost its supply is at 0 V in the test too"""
+    name = "left with its lock-out tripped"
+    if volts is None:
+        return fact(name, rail, False, "not seen: too few readings in the test", "wires and plug of the rail's sensor")
+    if back_V is None or back_V < HOLD_PART * nominal_V:
+        after = "no reading" if back_V is None else f"{digits(back_V, 3)} V"
+        return fact(name, rail, False, f"not seen: {after} after the test", "the supply, the gate supply, the sensor")
     do = "U02, R19, R20, R21, Q05: a wrong supply reaches the drive; if it is every rail: Q2, R27 to R29,"
     do += " or a prototyping board, which has no lock-out: lock_outs null in board.json"
-    return figure("left with its lock-out tripped", rail, 100 * volts / nominal_V, "%", None, 100 * LOCKED_PART, do)
+    return figure(name, rail, 100 * volts / nominal_V, "%", None, 100 * LOCKED_PART, do)
 
 
 def of_crowbar(rail: int, dead_us: float, floating: Fall, fall: Fall) -> Check:

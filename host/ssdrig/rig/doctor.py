@@ -184,7 +184,9 @@ def _lock_outs(session: Session, bare: dict, sound: bool) -> list[Check]:
     except RigError as error:
         return [checks.fact("left with its lock-out tripped", None, False, error.seen, error.do)]
     of = {n: nominal.nominal_V(session.rail(n)) or bare[n]["V_mean"] for n in rails}
-    return [checks.of_lock_out(n, left_mV[n] / 1000, of[n]) for n in rails if n in left_mV]
+    left_V = {n: mV / 1000 for n, mV in left_mV.items() if mV is not None}
+    back_V = {n: row["V_mean"] for n, row in _measured(session, rails).items()}
+    return [checks.of_lock_out(n, left_V.get(n), of[n], back_V.get(n)) for n in rails]
 
 
 def _has_switch(session: Session, n: int) -> bool:

@@ -141,8 +141,10 @@ def on(rig: Rig, rails=None, unsafe=False) -> dict | None:
             time.sleep(0.1)
 
 
-def lock_outs(rig: Rig) -> dict[int, int]:
+def lock_outs(rig: Rig) -> dict[int, int | None]:
     """{rail: mV that it rose to while every lock-out was tripped}, of a rig whose hello has "lock_outs".
+
+    None: too few readings came in the test.
 
     Every rail loses power meanwhile. Raises RigError: refused, a rail that did not fall, no answer."""
     report = _report(rig, wire.LOCK_OUTS, json.dumps({"token": _arm(rig)}).encode(), GIVE_UP_S)
