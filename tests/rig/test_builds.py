@@ -61,6 +61,26 @@ def test_what_is_wrong_is_said(path, value, says):
     assert says in builds.complaint(changed(path, value))
 
 
+@pytest.mark.parametrize("name", ["four_rails", "four_rails_ina229", "front_end", "one_m2_rail"])
+def test_lock_outs_take_no_pin_in_use(name):
+    build = builds.read(name)
+    buses = {row["bus"] for row in build["rails"]}
+    used = {20, 21, 22} | ({4, 5} if "I2C0" in buses else set()) | ({0, 1, 2, 3} if "SPI0" in buses else set())
+    used |= {row["alert"] for row in build["rails"]} | {row["gpio"] for row in build["scope"]}
+    used |= {row["gate"] + k for row in build["switch"] for k in (0, 1)}
+    used |= {row["low"][pin] for row in build["rails"] if row.get("low") for pin in ("release", "state")}
+    if build["sideband"] is not None:
+        used |= {build["sideband"], build["sideband"] + 1}
+    if fast := build.get("fast"):
+        used |= {fast["gpio"], fast["volts"], fast["cs"], fast["cs"] + 1}
+    assert {pin for pin in builds.GPIOS if builds.complaint(build | {"lock_outs": pin})} == used
+
+
+@pytest.mark.parametrize("pin", [*range(4, 23), -1, 29, "18", 18.0, True])
+def test_a_side_band_takes_two_free_pins(pin):
+    assert (builds.complaint(TWO | {"sideband": pin}) is None) is (pin in (8, 14, 15, 16, 17, 18) and type(pin) is int)
+
+
 FAST = {"rail": 0, "gpio": 28, "nA_per_count": 1_074_219}
 
 

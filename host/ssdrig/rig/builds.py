@@ -17,7 +17,9 @@ FILE = "board.json"
 RAIL = "rail name chip bus alert shunt_uOhm shunt_tolerance_ppm current_lsb_pA vbus_us vshunt_us nominal_mV lead_mOhm"
 PLACE = {"I2C0": "address", "SPI0": "cs"}
 GPIOS = range(29)
-SPI_GPIOS = 4  # 0 to 3
+BUS_GPIOS = {"I2C0": (4, 5), "SPI0": (0, 2, 3)}  # MISO, SCK, MOSI; a chip select is a rail's own
+SPI_CS = 1  # on the board
+WIRED_GPIOS = 20, 21, 22  # TRIGGER, ACTIVITY, SYNC (hardware/pins.csv)
 LOW = "shunt_uOhm", "shunt_tolerance_ppm", "feed_nA", "release", "state"  # of a rail's low range
 LEAST_LOW, MOST_LOWS, MOST_AGED = 10, 2, 3  # firmware/bypass.py has a machine for two, alert_age.py for three
 FAST_GPIO = 28  # ADC2
@@ -77,7 +79,8 @@ def complaint(build: object) -> str | None:
         return error
     if error := _of_fast(build):
         return f"fast: {error}"
-    pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
+    pins = [*WIRED_GPIOS, *(gpio for bus in sorted({row["bus"] for row in rails}) for gpio in BUS_GPIOS[bus])]
+    pins += [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
     lows = [row["low"] for row in rails if row.get("low")]
     if len(lows) > MOST_LOWS:
         return f"{len(lows)} rails with a low range; {MOST_LOWS} can have one"
@@ -88,6 +91,9 @@ def complaint(build: object) -> str | None:
         return f"gate_supply: {error}"
     if error := _of_lock_outs(build.get("lock_outs"), rails):
         return f"lock_outs: {error}"
+    if error := _of_sideband(build.get("sideband")):
+        return f"sideband: {error}"
+    pins += [build["sideband"] + k for k in (0, 1)] if build.get("sideband") is not None else []
     pins += [build["lock_outs"]] if build.get("lock_outs") is not None else []
     pins_of_gate = [build["gate_supply"]["gpio"]] if build.get("gate_supply") else []
     fast_row = build.get("fast") or {}
@@ -173,8 +179,15 @@ def _of_lock_outs(gpio: object, rails: list[dict]) -> str | None:
         return None
     if type(gpio) is not int or gpio not in GPIOS:
         return f"{gpio!r} is not a GPIO"
-    if gpio < SPI_GPIOS and any(row["bus"] == "SPI0" for row in rails):
+    if gpio == SPI_CS and any(row["bus"] == "SPI0" for row in rails):
         return f"GPIO {gpio} is the SPI bus'"
+    return None
+
+
+def _of_sideband(gpio: object) -> str | None:
+    """Whether PERST# and the rest of the side-band, the next pin, can be held."""
+    if gpio is not None and (type(gpio) is not int or gpio not in GPIOS or gpio + 1 not in GPIOS):
+        return f"{gpio!r} and the next one are not GPIOs"
     return None
 
 
