@@ -88,7 +88,7 @@ The lock-outs. "lock_outs" of "switch" in H is true on a board that can trip the
 waits until each has been below 300 mV for 10 ms, pulls the lock-outs' reference down and closes the switches for 20 ms:
 a rail that comes on has no lock-out. Then all get power again, and C has "token": 0, "rails": [] and
     "lock_outs": [{"rail", "mV" (the highest reading in the test; null if too few came)}]
-which is absent if the rails did not fall, or the stream was stopped.
+which is absent if the rails did not fall, the stream was stopped, or `o` ended the test.
 
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
     {"token", "rails": [..], "profile", "when", "off_ms", "residual_mV", "residual_ms"} and the profile's own fields.

@@ -198,6 +198,34 @@ def test_a_trip_after_the_test_leaves_nothing_of_it_for_the_next_report():
     assert board.report()["ok"]
 
 
+@pytest.mark.parametrize("how", [{}, {"rails": [0, 1], "unsafe": False}])
+@pytest.mark.parametrize("state", ["emptying", "testing", "returning"])
+def test_on_ends_the_test_and_is_answered_when_all_have_power(state, how):
+    board = board_with(sideband=PERST)
+    ask(board)
+    if state != "emptying":
+        empty(board)
+    if state == "returning":
+        board.switch.stop()
+    assert board.switch.state == state
+    board.switch.on(how)
+    last = dict(pins(board))
+    assert last[TRIPS] == last[OFF] == last[OFF + 2] == "in" and board.switch.describe()["off"] == []
+    board.pass_us(150_000)
+    board.switch.turn()
+    report = board.report()
+    assert report["ok"] and report["on_us"] and report["perst_us"] and "lock_outs" not in report
+    assert board.switch.state == "idle"
+
+
+def test_on_for_some_of_the_rails_is_refused_in_the_test():
+    board = board_with()
+    ask(board)
+    with pytest.raises(board.Refused, match="together"):
+        board.switch.on({"rails": [1]})
+    assert board.switch.state == "emptying"
+
+
 def test_the_watchdog_runs_while_the_reference_is_low():
     board = board_with()
     board.switch.arm()
