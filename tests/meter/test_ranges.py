@@ -3,6 +3,7 @@
 import contextlib
 import json
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -123,16 +124,30 @@ def test_an_edge_without_a_conversion_gives_no_sample_another_range(tmp_path, lo
     assert worst_of_a_sample(of, Truth(5e-3, steps)) < 1
 
 
+STAMP_S = 10e-6  # that a stamp may be off
+CONVERSION_S, PERIOD_S = 1052e-6 / 1.005, 1102e-6 / 1.005  # of the current; with the voltage's
+
+
 def worst_of_a_sample(of, truth):
-    """How far a sample is off what flowed while its current was converted, at most, of what it may be."""
-    begin_s = of.t_ns / S_NS - 1102e-6 / 1.005
-    true_A = np.array([truth.mean_A(begin, begin + 1052e-6 / 1.005) for begin in begin_s])
-    noise_A = np.where(of.in_low, 4e-6, 2.4e-4)
-    # a stamp is good to some 10 us of a conversion of 1.05 ms, in which the current may step by 3 A; the other range is
-    # off by a hundredfold
-    steep = np.abs(np.gradient(true_A)) > 1e-6
-    off = np.abs(of.I - true_A) / (6 * noise_A + 1e-3 * true_A + np.where(steep, 0.06, 0.0))
-    return off.max()
+    """How far a sample is off what flowed while its current was converted, at most, of what it may be: its noise and
+    gain. A burst may begin or end at an edge of a conversion, where the stamp decides how much of it is inside."""
+    begin_s = of.t_ns / S_NS - PERIOD_S
+    shifts_s = np.linspace(-STAMP_S, STAMP_S, 9)
+    true_A = np.array([[truth.mean_A(at + by, at + by + CONVERSION_S) for by in shifts_s] for at in begin_s])
+    low_A, high_A = true_A.min(axis=1), true_A.max(axis=1)
+    noise_A = np.where(of.in_low, 4e-6, 2.4e-4)  # the other range is off by a hundredfold
+    outside_A = np.maximum(0.0, np.maximum(low_A - of.I, of.I - high_A))
+    return (outside_A / (6 * noise_A + 1e-3 * high_A)).max()
+
+
+@pytest.mark.parametrize(("late_us", "of_it", "right"), [(0, 1, True), (8, 1, True), (-8, 1, True), (0, 0.9, False)])
+def test_a_burst_across_the_begin_of_a_conversion_is_judged_within_the_stamps_error(late_us, of_it, right):
+    """3 A from 30 us before a conversion until 228 us after its begin; its neighbours have none of it."""
+    begin_s = 1.0 + PERIOD_S * np.arange(3)
+    truth = Truth(5e-3, [(begin_s[1] - 30e-6, 3.0), (begin_s[1] + 228e-6, 0.0)])
+    flowed_A = np.array([truth.mean_A(at + late_us * 1e-6, at + late_us * 1e-6 + CONVERSION_S) for at in begin_s])
+    of = SimpleNamespace(t_ns=(begin_s + PERIOD_S) * S_NS, I=of_it * flowed_A, in_low=np.zeros(3, bool))
+    assert (worst_of_a_sample(of, truth) < 1) == right
 
 
 def test_a_load_beside_the_threshold_does_not_chatter(tmp_path):
