@@ -29,17 +29,27 @@ GOOD, AT_ONCE = 100, 4
 TRIES, STOOD_STILL_s = 3, 2.0
 OHM = 10.0
 # A board with nothing connected: some nF of the switch and the cable, and the scope's divider across them
-BARE = {"bulk_uF": 0.005, "leak_mA": 0.0, "leak_ohm": 20_000.0, "uvlo_percent": 99.9, "noise": 1.0}
+BARE = {"rise_ms": 4.0, "bulk_uF": 0.005, "leak_mA": 0.0, "leak_ohm": 20_000.0, "uvlo_percent": 99.9, "noise": 1.0}
 TWELVE = {
     **{"rail": 1, "name": "12V", "address": 0x41, "alert": 7, "nominal_mV": 12_000},
-    "simulated": {"share": 0.0, "V": 12.0, "gate": 12, "scope": 27, "discharge_mOhm": 10_000.0, "leak_ohm": 18_300.0},
+    "simulated": {
+        **{"share": 0.0, "V": 12.0, "rise_ms": 5.0, "gate": 12, "scope": 27},
+        **{"discharge_mOhm": 10_000.0, "leak_ohm": 18_300.0},
+    },
 }
+# 10 to 90 %, of the slowest and the fastest sound rig, by the rail's mV (hardware/spice/README.md and its tolerances)
+RISE_ms = {5000: (2.6, 6.0), 12_000: (3.1, 5.2)}
 
 
 def rig_with(first: dict | None = None, second: dict | None = None, **more) -> dict:
     """Settings of a board of two rails; first, second: what of their rows is "true"; more: as faults.py has it."""
     rail = {"nominal_mV": 5000, "true": first or {}}
     return {**BARE, "rail": rail, "rails": [{**TWELVE, "true": second or {}}], **more}
+
+
+def twelve(**simulated) -> dict:
+    """The row of 12 V, with another load."""
+    return {**TWELVE, "simulated": {**TWELVE["simulated"], **simulated}}
 
 
 def gate_supply(volts: float) -> dict:
@@ -65,6 +75,10 @@ FAULTS = {
     "5 V: no lock-out": rig_with({"switch": "no lock-out"}, lock_outs=0),
     "12 V: no lock-out": rig_with(None, {"switch": "no lock-out"}, lock_outs=0),
     "nothing trips the lock-outs": rig_with({"switch": "no lock-out"}, {"switch": "no lock-out"}, lock_outs=0),
+    "5 V: gate capacitor missing, no soft start": rig_with(rise_ms=0.3),
+    "12 V: gate capacitor missing, no soft start": rig_with(rails=[twelve(rise_ms=0.4)]),
+    "5 V: gate capacitor or gate resistor of ten times": rig_with(rise_ms=40.0),
+    "5 V: gate resistor of a tenth": rig_with(rise_ms=0.6),
     "gate supply dead": rig_with({"switch": "series open"}, {"switch": "series open"}),
     "gate supply at 20 V": rig_with(gate_supply=gate_supply(20.0)),
     "gates exchanged": rig_with(exchanged=["gates"]),
@@ -115,7 +129,7 @@ def sound(dice: Random) -> dict:
         "source_mOhm": dice.uniform(8, 80),
         "logic_V": 3.3 * dice.uniform(0.98, 1.02),
         "gate_us": dice.uniform(2, 15),
-        "rise_ms": dice.uniform(2, 5),
+        "rise_ms": dice.uniform(*RISE_ms[5000]) / 0.8,  # from 0 to full, evenly
         "bulk_uF": dice.uniform(0.004, 0.010),
         "supply_V": 5.0 * dice.uniform(0.965, 1.045),
         "ohm": OHM * dice.uniform(0.96, 1.04),
@@ -133,6 +147,7 @@ def sound(dice: Random) -> dict:
     settings = rig_with(*true, **more)
     row = settings["rails"][0]
     row["simulated"] = {**row["simulated"], "V": 12.0 * dice.uniform(0.965, 1.045)}
+    row["simulated"]["rise_ms"] = dice.uniform(*RISE_ms[12_000]) / 0.8
     row["simulated"]["discharge_mOhm"] = 10_000 * dice.uniform(0.95, 1.05)
     return settings
 

@@ -126,6 +126,58 @@ def test_a_crowbar_is_told_from_a_rail_that_falls_by_itself():
     assert checks.of_crowbar(0, 50, falling(5.0), falling(1.0)).ok is None
 
 
+def returning(rise_ms, volts=5.0, on_us=20_000.0, step_us=10.0):
+    """A rail that is off, and rises evenly from its return on; rise_ms: from 0 to full."""
+    t = np.arange(-600, 38_000, step_us)
+    risen = np.clip((t - on_us) / (1000 * rise_ms), 0, 1)
+    return checks.Fall(t, volts * np.where(t < 0, 1.0, risen))
+
+
+@pytest.mark.parametrize(
+    "rise_ms, volts, limits_ms, ok",
+    [
+        (4.0, 5.0, (2.4, 4.3), True),
+        (0.3, 5.0, (2.4, 4.3), False),
+        (8.0, 5.0, (2.4, 4.3), False),
+        (100.0, 5.0, (2.4, 4.3), False),
+        (3.0, 5.0, (2.405, 4.3), None),
+        (4.0, 5.0, None, None),
+    ],
+)
+def test_a_rise_is_judged_by_the_limits_of_its_circuit(rise_ms, volts, limits_ms, ok):
+    check = checks.of_rise(0, returning(rise_ms, volts), 20_000.0, limits_ms)
+    assert check.ok is ok and bool(check.why) is (ok is None) and bring_up.step_of(check) == 9
+    if rise_ms < 20 and limits_ms:
+        assert check.value == pytest.approx(0.8 * rise_ms, abs=0.011)
+
+
+@pytest.mark.parametrize(
+    "build, mV, rise_ms",
+    [
+        *(("four_rails", mV, ms) for mV, ms in ((3300, 2.92), (5000, 3.15), (12_000, 3.92))),
+        *((name, 5000, 3.15) for name in ("two_rails", "one_rail", None, "mine")),
+        ("one_m2_rail", 3300, 2.36),
+        ("one_rail", 5000, 4.04),
+    ],
+)
+def test_limits_of_a_rise_have_the_simulated_one_inside(build, mV, rise_ms):
+    """hardware/spice/README.md, rails; of the breakout's board by its own gate resistor and 12 V."""
+    low, high = bring_up.rise_ms(build, mV)
+    assert 1.15 * low < rise_ms < high / 1.15 and low > 1.5
+    assert bring_up.rise_ms(build, 4321) is None
+
+
+def test_two_circuits_widen_the_limits_of_a_rise():
+    board, either = bring_up.rise_ms("four_rails", 5000), bring_up.rise_ms("one_rail", 5000)
+    assert either[0] == board[0] and either[1] > board[1] and bring_up.rise_ms("two_rails", 5000) == board
+
+
+def test_a_rail_that_the_scope_does_not_see_has_no_rise():
+    rig_session = SimpleNamespace(hello={"scope": [{"rail": 0, "gpio": 26}]})
+    check = doctor._rise(rig_session, 3)
+    assert check.ok is None and "scope" in check.why
+
+
 def test_what_a_resistor_says():
     rail = {"rail": 0, "shunt_uOhm": 8000}
     row = lambda volts, amperes, clipped=0: {"V_mean": volts, "I_mean": amperes, "clipped": clipped, "lead_mOhm": 24.0}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ssdrig.base.errors import UsageError
 from ssdrig.meter import nominal
 from ssdrig.meter.pico.certificate import Check
-from ssdrig.rig import checks
+from ssdrig.rig import builds, checks
 from ssdrig.rig.answers import Questions
 from ssdrig.rig.builds import GATE_SUPPLY_V
 
@@ -29,6 +29,9 @@ GATE_ISOLATION_kOhm = (
 OFF_Ohm = {3300: 22.0, 5000: 22.0, 12000: 220.0}
 OVP_LOWER_kOhm, HYSTERESIS_kOhm = 10.0, 1000.0
 CROWBAR_FUSE_A = 0.5
+# hardware/values.csv, of the fastest and of the slowest rise: fet_vth_min and _max; gate_capacitor, 1 % of the gate
+# resistor, and of the slowest the FETs' own capacitance, which takes up to 12 nF more
+FET_THRESHOLD_V, GATE_uF = (1.35, 2.35), (0.1 * 0.95 * 0.99, 0.1 * 1.05 * 1.01 + 0.012)
 SCHOTTKY_V, BODY_V = (
     (0.08, 0.45),
     (0.3, 0.9),
@@ -57,7 +60,7 @@ OF_SELF_TEST = {
     **dict.fromkeys(("I2C", "SPI", "sensor", "conversions", "supply", "voltage", "zero", "noise", "fast"), 7),
     **dict.fromkeys(("scope", "board's"), 7),
     **dict.fromkeys(("current through", "resist", "resets"), 8),
-    **dict.fromkeys(("opens", "left", "switch", "fall", "kept while", "discharge switch"), 9),
+    **dict.fromkeys(("opens", "left", "switch", "fall", "kept while", "discharge switch", "rise"), 9),
 }
 
 
@@ -84,6 +87,30 @@ def board_of(build: dict) -> str:
     """The circuit that hardware/README.md documents for a build, of BOARDS."""
     name = str(build["build"])
     return "board" if name.startswith("four_rails") else "breakout" if name in BREAKOUTS else "prototyping"
+
+
+def rise_ms(build: str | None, mV: int | None) -> tuple[float, float] | None:
+    """What a rail's rise from 10 to 90 % may take by the parts' tolerances; None for a voltage of no circuit.
+
+    build: its name; one of another name, or that two circuits may carry, has the limits of all of them
+    mV: of the rail"""
+    known = builds.names()
+    boards = ["board"] if str(build).startswith("four_rails") else list(BOARDS)
+    if build in known and build not in (*BREAKOUTS, "four_rails"):
+        boards = [board_of({"build": build})]
+    circuits = [BOARDS[board] for board in boards]
+    ends = [_rise_ends_ms(circuit, mV, circuit.gate_kOhm[mV]) for circuit in circuits if mV in circuit.gate_kOhm]
+    return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
+
+
+def _rise_ends_ms(circuit: Circuit, mV: int, gate_kOhm: float) -> tuple[float, float]:
+    """hardware/spice/softstart.cir: R C ln((VGATE - Vth - 0.1 V)/(VGATE - Vth - 0.9 V))."""
+    ends = []
+    for sign, threshold_V, uF in zip((1, -1), FET_THRESHOLD_V, GATE_uF, strict=True):
+        volts = mV / 1000 * (1 - 0.05 * sign)
+        drive_V = circuit.gates_V * (1 + sign * circuit.gates_part) - threshold_V
+        ends.append(gate_kOhm * uF * math.log((drive_V - 0.1 * volts) / (drive_V - 0.9 * volts)))
+    return 0.95 * ends[0], 1.05 * ends[1]
 
 
 class Reading(NamedTuple):

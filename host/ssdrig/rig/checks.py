@@ -33,6 +33,7 @@ LEAST_LOAD_A = 0.02
 PATH_mOhm = 150.0  # of supply, fuse, switch and wires, before the sensor
 SCATTER = 4.0  # standard errors of a mean: one sound figure in 16 000 is further off
 SEEN_us = 1000.0  # of a picture, that others are looked at
+RISE_PARTS = 0.1, 0.9  # of its voltage, between which a rail's rise is timed
 
 
 TOO_FEW = "too few samples"
@@ -214,6 +215,20 @@ class Fall(NamedTuple):
         share = (v0 - level) / (v0 - v1) if v0 > level else 1.0
         return float(self.t_us[k - 1] + share * (self.t_us[k] - self.t_us[k - 1]))
 
+    def rise_us(self, from_us: float) -> tuple[float, float] | None:
+        """When it first passes 10 and 90 % of its earlier value after this time; None: not in the picture."""
+        after = self.t_us >= from_us
+        t_us, volts, out = self.t_us[after], self.volts[after], []
+        for part in RISE_PARTS:
+            level = part * self.before_V
+            (at,) = np.nonzero(volts > level)
+            if not len(at):
+                return None
+            k = int(at[0])
+            share = (level - volts[k - 1]) / (volts[k] - volts[k - 1]) if k else 0.0
+            out.append(float(t_us[k] - (1 - share) * (t_us[k] - t_us[k - 1]) if k else t_us[0]))
+        return out[0], out[1]
+
     def least_part(self) -> float:
         """What another rail's cut leaves of this one, within SEEN_us."""
         near = (self.t_us > 0) & (self.t_us < SEEN_us)
@@ -243,6 +258,21 @@ def of_opening(rail: int, residual_part: float, fall: Fall | None) -> list[Check
         return [*out, skipped("fall by itself", rail, "it does not fall")]
     lasted = (fall.t_us[-1] if last is None else last) - first
     return [*out, figure("fall by itself, 90 to 10 %", rail, lasted, "us", BY_ITSELF_us, None, do)]
+
+
+def of_rise(rail: int, fall: Fall, on_us: float, limits_ms: tuple[float, float] | None) -> Check:
+    """The soft start: how long a rail without load takes from 10 to 90 % of its voltage.
+
+    on_us: when the gates were let go
+    limits_ms: of the circuit; None: not known"""
+    name = "rise"
+    if limits_ms is None:
+        return skipped(name, rail, "no circuit of hardware/ is for this voltage: its gate resistor is not known")
+    passed_us = fall.rise_us(on_us)
+    step_ms = 1e-3 * float(fall.t_us[1] - fall.t_us[0])
+    rise_ms = None if passed_us is None else 1e-3 * (passed_us[1] - passed_us[0])
+    do = "fast: C02 missing or open, R03; slow or none: C02, R03, the gate supply"
+    return figure(name, rail, rise_ms, "ms", *limits_ms, do, step_ms, "the scope's samples are too far apart")
 
 
 def of_lock_out(rail: int, volts: float | None, nominal_V: float, back_V: float | None) -> Check:

@@ -10,7 +10,7 @@ from ssdrig.base.errors import RigError
 from ssdrig.meter import nominal, wire
 from ssdrig.meter.pico.certificate import Check
 from ssdrig.meter.pico.session import Session
-from ssdrig.rig import checks, info
+from ssdrig.rig import bring_up, checks, info
 from ssdrig.rig.checks import Fall
 from ssdrig.switch import profiles
 from ssdrig.switch.pico import arm_and_cut, lock_outs, on, scope_now
@@ -20,6 +20,7 @@ TRIES = 3  # of a picture
 PATIENCE_S = 60.0  # host time, for a board whose clock stands still
 MOMENT_us, OFF_ms, LOW_ms = 20_000, 30, 10
 SCOPE_RATE, BEFORE, AFTER = 500_000, 60, 1200  # samples/s of all inputs; samples of each
+RISE_RATE, RISE_AFTER = 100_000, 3800  # of one input: MOMENT_us, and 18 ms of the rise
 DO = "see its wiring and address, ALERT included; hardware/README.md, pins.csv"
 
 Say = Callable[[Check], None]
@@ -161,6 +162,7 @@ def _switched(session: Session, n: int, row: dict) -> list[Check]:
             *out,
             checks.skipped("discharge switch", n, "its switch does not open as it should: its resistor would burn"),
         ]
+    out.append(_rise(session, n))
     try:
         report = _cut(session, n, profile=profiles.DEFAULT, off_ms=OFF_ms, residual_ms=LOW_ms)
     except RigError as error:
@@ -170,6 +172,22 @@ def _switched(session: Session, n: int, row: dict) -> list[Check]:
     if closed is None or n not in falls:
         return [*out, checks.skipped("discharge switch", n, "the scope does not see this rail")]
     return [*out, checks.of_crowbar(n, session.hello["switch"].get("dead_us") or 0, falls[n], closed)]
+
+
+def _rise(session: Session, n: int) -> Check:
+    """How fast the rail returns after a glitch."""
+    inputs = [row["gpio"] for row in session.hello.get("scope") or () if row["rail"] == n]
+    if not inputs:
+        return checks.skipped("rise", n, "the scope does not see this rail")
+    scope = {"gpio": inputs, "rate": RISE_RATE, "before": BEFORE, "after": RISE_AFTER}
+    moment = profiles.moment(MOMENT_us)
+    try:
+        report = arm_and_cut(session.rig, rails=(n,), scope=scope, **moment)
+    except RigError as error:
+        return checks.fact("rise", n, False, error.seen, error.do)
+    limits_ms = bring_up.rise_ms(session.hello.get("build"), session.rail(n).get("nominal_mV"))
+    fall = checks.fall_of(report["waveform"][0], report["fired_us"])
+    return checks.of_rise(n, fall, MOMENT_us, limits_ms)
 
 
 def _lock_outs(session: Session, bare: dict, sound: bool) -> list[Check]:
