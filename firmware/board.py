@@ -136,6 +136,7 @@ try:
         RAILS, SWITCH, SCOPE = tuple(_settings["rails"]), tuple(_settings["switch"]), tuple(_settings["scope"])
 except _WRONG_FILE as why:
     WRONG = "%s: %s" % (FILE, why)
+del _own  # its code takes 1.5 KB of the heap
 
 
 def _on(name):

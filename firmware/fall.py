@@ -32,7 +32,7 @@ class Watch:
         self.kept_v = -1  # as it was right before power came back
         self.lowest = 0xFFFFF
         self.highest = 0
-        self.readings = 0  # in the test of the lock-outs
+        self.readings = 0
         self.t90 = self.t10 = self.low = -1  # us after the edge
         self.safe = False
         self.is_low = False
@@ -59,6 +59,7 @@ class Watch:
 
     def sample(self, stamp, v):
         self.v = v
+        self.readings += 1
         if v > self.highest:
             self.highest = v
         if not self.fired:

@@ -2,7 +2,7 @@
 
     idle --cut--> waiting --trigger--> fired --rails low--> off --on--> rising --rails high--> (held, PERST# still low)
     --> idle
-    idle --lock-outs--> emptying --rails low--> testing --20 ms--> returning --> idle
+    idle --lock-outs--> emptying --rails low--> testing --20 ms--> returning --> idle (lock_outs.py)
     any --trip--> tripped --on--> idle (with a side-band: returning, PERST# still low, then idle)
 A rail that passes its limits (protect.py) is opened immediately and stays open until `on`, over a reset of the board
 too. With it the side-band is sealed, because the host must not feed a drive without power, and then the crowbar closes.
@@ -30,11 +30,6 @@ from pulse import LEAD, ON, OPEN, RELEASED, RESET, SHORTEST, Pulse, word
 
 IDLE, WAITING, STARTED, FIRED, OFF, RISING, HELD = "idle", "waiting", "started", "fired", "off", "rising", "held"
 TRIPPED, RETURNING = "tripped", "returning"
-EMPTYING, TESTING = "emptying", "testing"
-TEST_us = 20_000  # a soft start takes 2 to 5 ms; longer where conversions are slow
-LEAST_READINGS = 3  # of a rail in the test
-EMPTY_mV, EMPTY_us = 300, 10_000
-EMPTYING_us = 5_000_000
 VALID_us = 10_000_000  # of a token
 SOON_us = 500_000  # a cut at a time is handed to the PIO this long before it
 GIVE_UP_us = 10_000_000  # after off_ms, for the residual to fall
@@ -71,7 +66,8 @@ class Switch:
         self.below = False
         self.wdt = None
         self.pulse = None
-        self.lock_outs = None  # board.LOCK_OUTS
+        self.lock_outs = None  # those of lock_outs.py, if the board can trip them
+        self.testing = None  # the same, while their test runs
         self.outcome = True, ""
         self.tested = None  # of C, after their test
         self.scope = None  # notified when a cut has fired
@@ -99,7 +95,7 @@ class Switch:
             "dead_us": DEAD_us,
             "state": self.state,
             "off": list(self.tripped)
-            or ([w.rail for w in self.cutting] if self.state in (FIRED, OFF, EMPTYING, TESTING) else []),
+            or ([w.rail for w in self.cutting] if self.testing or self.state in (FIRED, OFF) else []),
             "tripped": list(self.tripped),
         }
 
@@ -184,17 +180,16 @@ class Switch:
         if self.state is TRIPPED:
             self._close_again(how.get("rails"))
             return
-        testing = self.state is EMPTYING or self.state is TESTING
         if self.state is RETURNING:  # power is back already; C follows
             self.tested, self.outcome = None, (True, "")
             return
-        if not testing and self.state not in (FIRED, OFF):
+        if not self.testing and self.state not in (FIRED, OFF):
             raise Refused("nothing is off")
         rails = rails_of(how["rails"], self.rows) if how.get("rails") else [w.rail for w in self.cutting]
         if set(rails) != {w.rail for w in self.cutting}:
             raise Refused("rails cut together come back together: %s" % [w.rail for w in self.cutting])
-        if testing:
-            self._tested(True, "")
+        if self.testing:
+            self.end_test(True, "")
             return
         if self.pulse.stepping():
             raise Refused("the ramp has not ended")
@@ -204,41 +199,26 @@ class Switch:
                     raise Refused("rail %d is at %d mV: not known to be low for long enough" % (w.rail, w.mV(w.v)))
         self._power_on()
 
-    def test_lock_outs(self, how):
-        """Open every rail, and then see that none comes on while the lock-outs are tripped."""
+    def begin_test(self, how):
+        """Open every rail for the test of the lock-outs."""
         self._check_token(how)
         if set(how) != {"token"}:
             raise Refused("a token alone was expected")
-        if self.lock_outs is None:
-            raise Refused("this board cannot trip its lock-outs")
         if self.state is not IDLE:
             raise Refused("a cut is %s" % self.state)
         self._watchdog(True)
         if self.sideband:
             self._seal()
+        self._open_gates()
+        self.testing, self.tested = self.lock_outs, None
+        self.cutting = list(self.watches.values())
+
+    def _open_gates(self):
         for row in self.rows.values():
             Pin(row["gate"], Pin.OUT, value=1)
-        self.since = ticks_us()
-        self.cutting = list(self.watches.values())
-        for w in self.cutting:
-            w.begin(w.raw(EMPTY_mV), EMPTY_us)
-            w.crowbar.begin(False, 0, 0)
-            w.edge(self.since)
-        self.tested = None
-        self.state = EMPTYING
 
-    def _trip_lock_outs(self):
-        """Every rail is empty: close the switches with the lock-outs tripped."""
-        Pin(self.lock_outs, Pin.OUT, value=1)
-        sleep_us(DEAD_us)
-        for w in self.cutting:
-            w.highest = w.readings = 0
-        self._let_gates_go()
-        self.since = ticks_us()
-        self.test_us = max([TEST_us] + [2 * LEAST_READINGS * w.conversion_us for w in self.cutting])
-        self.state = TESTING
-
-    def _let_gates_go(self):
+    def release_gates(self):
+        """Release the gates of all rails except those that have tripped."""
         for rail, row in self.rows.items():
             if rail not in self.tripped:
                 Pin(row["gate"], Pin.IN)
@@ -246,33 +226,25 @@ class Switch:
     def _test_over(self):
         """Lock-outs and gates as they were, whatever came of the test; the gates empty in between. A tripped rail
         stays open."""
-        for row in self.rows.values():
-            Pin(row["gate"], Pin.OUT, value=1)
-        Pin(self.lock_outs, Pin.IN)
+        self._open_gates()
+        self.testing.over()
+        self.testing = None
         sleep_us(DEAD_us)
-        self._let_gates_go()
+        self.release_gates()
         self._watchdog(False)
 
-    def _highest_mV(self, w):
-        """The highest reading in the test; None below half of the expected readings: a lost sensor shows nothing."""
-        return w.mV(w.highest) if w.readings >= max(LEAST_READINGS, self.test_us // w.conversion_us // 2) else None
-
-    def _tested(self, ok, why):
+    def end_test(self, ok, why):
         """Power for every rail; C follows when PERST# is released."""
         self._test_over()
         self.outcome = ok, why
-        self.high_at = ticks_us()
-        self.on_us, self.perst_us = self._at(self.high_at), None
-        if self.sideband:
-            Pin(self.sideband + 1, Pin.IN)
-        self.state = RETURNING
+        self._give_back()
 
     def stop(self):
         """The stream ends: the rails are unknown from now on. A cut that has not fired is cancelled."""
         for w in self.cutting:
             w.silent()
-        if self.state is EMPTYING or self.state is TESTING:
-            self._tested(False, "the stream was stopped")
+        if self.testing:
+            self.end_test(False, "the stream was stopped")
         if self._pending():
             self._end(False, "called off: the stream was stopped")
 
@@ -283,7 +255,7 @@ class Switch:
         for rail in self.tripped:
             Pin(self.rows[rail]["gate"] + 1, Pin.IN)
             self.watches[rail].crowbar.opens()
-        if self.state is EMPTYING or self.state is TESTING:
+        if self.testing:
             self._test_over()
             self.state = RETURNING
         if not self.tripped and self.state is RETURNING:
@@ -303,7 +275,7 @@ class Switch:
         row = self.rows.get(rail)
         sampler.guard.disarm()
         why = "rail %d passed its limits" % rail
-        testing = self.state is EMPTYING or self.state is TESTING
+        testing = self.testing
         cutting = row and not testing and self.state not in (IDLE, TRIPPED, RETURNING)
         if row:
             # before a cut's machines let go: at no moment has the drive PERST# high and no power
@@ -318,7 +290,7 @@ class Switch:
         if testing and row:
             self._test_over()
         elif testing:
-            self._tested(False, why)
+            self.end_test(False, why)
         if row:
             self._open(sampler, opened)
         if cutting:
@@ -379,13 +351,17 @@ class Switch:
             if sampler.guard is not None:
                 sampler.guard.arm()
         self._close()
+        self._give_back()
+        if not self.sideband:
+            self._returned()
+
+    def _give_back(self):
+        """The rails have power again; C follows when PERST# is released."""
         self.high_at = ticks_us()
         self.on_us, self.perst_us = self._at(self.high_at), None
         if self.sideband:
             Pin(self.sideband + 1, Pin.IN)
-            self.state = RETURNING
-        else:
-            self._returned()
+        self.state = RETURNING
 
     def _returned(self):
         self.state = IDLE
@@ -416,13 +392,10 @@ class Switch:
             if rail in self.tripped:
                 self.watches[rail].sample(stamp, frame[at + 2] | frame[at + 3] << 8 | frame[at + 4] << 16)
             return
-        testing = self.state is TESTING
-        if testing and ticks_diff(stamp, self.since) <= 0:
-            return  # a conversion before the test
+        if self.testing and not self.testing.counts(stamp):
+            return
         for w in self.cutting:
             if w.rail == rail:
-                if testing:
-                    w.readings += 1
                 w.sample(stamp, frame[at + 2] | frame[at + 3] << 8 | frame[at + 4] << 16)
         if self.state is WAITING and self.need and rail == self.count_rail:
             i = frame[at + 5] | frame[at + 6] << 8 | frame[at + 7] << 16
@@ -453,17 +426,8 @@ class Switch:
             return
         if self.wdt:
             self.wdt.feed()
-        if state is EMPTYING:
-            if self._all_safe():
-                self._trip_lock_outs()
-            elif ticks_diff(ticks_us(), self.since) > EMPTYING_us:
-                high = ["rail %d is at %d mV" % (w.rail, w.mV(w.v)) for w in self.cutting if not w.safe]
-                self._tested(False, "not tested: %s" % ", ".join(high))
-            return
-        if state is TESTING:
-            if ticks_diff(ticks_us(), self.since) >= self.test_us:
-                self.tested = [{"rail": w.rail, "mV": self._highest_mV(w)} for w in self.cutting]
-                self._tested(True, "")
+        if self.testing:
+            self.testing.turn()
             return
         if state is FIRED or state is OFF:
             now = ticks_us()

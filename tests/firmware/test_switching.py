@@ -349,3 +349,11 @@ def test_the_virtual_drive_loses_its_power_while_fio_writes(tmp_path):
     )
     reports = [json.loads(body) for body in memory.bodies(wire.CUT_REPORT)]
     assert reports == [report]
+
+
+def test_a_board_without_the_pin_refuses_the_test_of_the_lock_outs(tmp_path):
+    with Rigged(tmp_path) as (rig, board, memory):
+        assert rig.hello()["switch"]["lock_outs"] is False
+        with pytest.raises(RigError, match="cannot trip"):
+            pico.lock_outs(rig)
+        assert {powered for _, powered in true_power(board)} <= {True}

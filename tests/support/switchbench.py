@@ -148,6 +148,7 @@ class Board:
         self.Refused = fakes["cut"].Refused
         self.clock = fakes["clock64"].Clock64()
         self.module = vipersource.load("switch", {}, fakes)
+        self.lock_outs = vipersource.load("lock_outs", {}, fakes)
         self.samplers = [Sampler(number) for number in measured]
         rows = [{"rail": rail, "gate": 10 + 2 * rail, "discharge_mOhm": mOhm} for rail in rails]
         self.switch = self.module.Switch(rows, sideband, 22, self.samplers, Link(self.did, self.logged), self.clock)
