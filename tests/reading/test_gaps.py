@@ -98,7 +98,8 @@ def test_a_gap_longer_than_its_load_bounds_nothing(tmp_path):
 
 def test_page_screen_and_review_say_so(run):
     (words,) = gaps.words(run.rows)
-    assert "by at most: rounds/point 15 % (gaps of 0.3 s); " in words
+    assert "by at most: rounds/point 15 % (gaps of 0.3 s)" in words
     assert gaps.words([row for row in run.rows if row.act.label == "long"]) == []
     assert words in page.render([run]) and words in "\n".join(screen.of_plan(run))
     assert words in review_says.of_plan(run)
+    assert gaps.WHY in page.render([run]) and gaps.WHY in "\n".join(screen.of_plan(run))

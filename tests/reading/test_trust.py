@@ -393,3 +393,11 @@ def test_a_live_strip_of_any_events(kind, value):
 def test_a_share_below_any_claim_is_printed_as_a_bound(percent, text):
     (item,) = trust.in_words([{"id": "closure", "state": trust.OK, "value": percent, "limit": 0.1, "why": None}])
     assert item["text"] == text
+
+
+def test_a_reason_in_brief_names_the_items_alone():
+    reasons = {"host": "late: 3; busy", "steady": "12 %"}
+    host, unsteady = ({"id": name, "state": trust.BAD, "why": why} for name, why in reasons.items())
+    assert trust.briefly(trust.why_not([unsteady, host])) == "steady, host"
+    assert trust.briefly(f"not claimed, {trust.why_not([host])}") == "host"
+    assert trust.briefly("its error is as large: 3 ± 4 W") == "its error is as large: 3 ± 4 W"

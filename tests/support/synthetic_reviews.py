@@ -62,12 +62,12 @@ SIX = tuple(
 class Carried(Writer):
     """One plan on one drive, each step in order."""
 
-    def __init__(self, folder: Path, name: str, of: Made, sets: dict, review: str | None, utc_s: int):
+    def __init__(self, folder: Path, name: str, of: Made, sets: dict, review: str | None, utc_s: int, busy=False):
         plan = name.split()[0]
         text, where = grammar.find(plan)
         variant = "quick" if "quick" in grammar.read(text, where).variants else None
         read = grammar.read(text, where, variant, sets)
-        self.of, self.dice = of, random.Random(f"{of.model} {name}")
+        self.of, self.dice, self.busy = of, random.Random(f"{of.model} {name}"), busy
         self.drive = DRIVE | {"model": of.model, "capacity_bytes": CAPACITY_BYTES, "raw_nand_bytes": 76 << 20}
         self.drive |= {"rated_write_bytes": CAPACITY_BYTES * 600}
         tested = 57 << 20 if "op25" in name else CAPACITY_BYTES
@@ -160,15 +160,17 @@ class Carried(Writer):
         polled = round_ is None and moved
         if polled:
             self.poll("before", self.host_bytes, self.nand_bytes)
+        round_of = {"round": round_} if round_ else {}
         lat_ns = round(keys["qd"] * keys["threads"] * 1e9 * len(counts) / sum(counts))
         folder = act.folder(round_, self.number_of[act.label])
-        more = (
-            {"fio": folder} | ({"round": round_} if round_ else {}) | ({"point": dict(act.point)} if act.point else {})
-        )
+        more = {"fio": folder} | round_of | ({"point": dict(act.point)} if act.point else {})
         if round_ is None and keys["read"] == 0 and not act.point:
             self.load(act.path, counts, self.power_W(rate, act), block, lat_ns, folder)
         else:
             self.short(act, counts, folder, more, rate)
+        if self.busy:  # another delay at each load, as a host with other work has it
+            late = {"answers": sum(counts), "late_us": self.dice.uniform(50, 2000), "service_us": 100.0}
+            self.event("witness", step=act.path, label=act.label, answers=late, **round_of)
         self.host_bytes += round(moved)
         self.nand_bytes += round(moved * (1.0 if act.do == "fill" else self.of.wa))
         if polled:
@@ -201,8 +203,8 @@ def keys_of(act) -> dict:
     }
 
 
-def review(base: Path, of: Made, tested=TESTED, utc_s: int = 1_700_000_000) -> Path:
-    """The folder of a review of a drive."""
+def review(base: Path, of: Made, tested=TESTED, utc_s: int = 1_700_000_000, busy=()) -> Path:
+    """The folder of a review of a drive. `busy`: the plans of `tested` during which the host was."""
     name = f"20261122T180000Z-review-{of.model.split(' drive ')[-1].replace(' ', '-').lower()}-0001"
     folder = base / name
     folder.mkdir(parents=True)
@@ -218,5 +220,5 @@ def review(base: Path, of: Made, tested=TESTED, utc_s: int = 1_700_000_000) -> P
     if of.price:
         (folder / "review.toml").write_text(f'[price]\n"{of.model}" = "{of.price}"\n')
     for i, (entry, sets) in enumerate(tested.items()):
-        Carried(folder, entry, of, sets, entry, utc_s + 100 * i).all()
+        Carried(folder, entry, of, sets, entry, utc_s + 100 * i, entry in busy).all()
     return folder

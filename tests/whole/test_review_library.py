@@ -9,7 +9,7 @@ import browser
 import pytest
 from browser import chromium  # noqa: F401  a fixture
 from page_cross import BARRIERS, CUT_IN_PLOTS, misfits, with_axe
-from synthetic_reviews import SIX, review
+from synthetic_reviews import SIX, TESTED, review
 from test_report_seen import chunks, saved, sized
 from test_review_page import scorecard
 
@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not browser.find(), reason="n
 
 MOST_BYTES = 1_500_000
 SCREENS = {1400: (900, 12), 390: (844, 20)}  # width: height of a screen, most of them
+BUSY = [name for name in TESTED if name not in ("four-states", "bs-sweep")]  # the runs of a host with other work
 READY = "document.body && document.body.dataset.ready"
 
 
@@ -61,6 +62,16 @@ def page(tmp_path_factory):
     return made(tmp_path_factory.mktemp("library"))
 
 
+@pytest.fixture(scope="module")
+def busy_page(page, tmp_path_factory):
+    """The same review and library, most of whose runs the host disturbed."""
+    own = review(tmp_path_factory.mktemp("busy"), SIX[0], busy=BUSY)
+    (own / "review.toml").write_text(PUBLICATION)
+    out = own.parent / "review.html"
+    review_page.write(own, sorted(page.parent.glob("*.ssdlib")), out)
+    return out
+
+
 def test_size_and_drives_of_every_plot(page):
     html = page.read_text()
     assert page.stat().st_size <= MOST_BYTES
@@ -97,8 +108,20 @@ def test_an_error_above_a_tenth_has_its_cause(page):
         assert error > 0.1 * value, line
 
 
+def test_each_reason_for_not_claiming_is_stated_once(busy_page):
+    articles = busy_page.read_text().split("<article")[1:]
+    shown = [re.split("<details|</article>", article)[0] for article in articles]
+    assert len(shown) == len(BUSY) + 1  # the two runs of the consistency test have one
+    assert sum('class="state"' in article for article in shown) == len(BUSY) - 1
+    assert [article for article in shown if "of its service time" in article] == []
+    load_line = next(article for article in shown if "load-line" in article)
+    assert re.findall(r"<li>(Not claimed[^<]*)", load_line) == ["Not claimed (host): writes, mixed, reads"]
+
+
 @pytest.mark.parametrize("width", SCREENS)
-def test_how_far_it_reaches(chromium, page, width):
+@pytest.mark.parametrize("of", ["page", "busy_page"])
+def test_how_far_it_reaches(chromium, request, of, width):
+    page = request.getfixturevalue(of)
     high, most = SCREENS[width]
     sized(chromium, width)
     chromium.open(page, ready=READY)

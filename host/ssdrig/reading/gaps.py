@@ -15,6 +15,8 @@ RATES = ("iops_mean", "bw_mean_MBps", "lat_mean_us", "energy_uJ_per_io", "energy
 LIMIT_PERCENT = 2.0  # smaller gaps are not reported: the bar of steady IOPS
 MOST_PERCENT = 50.0  # a larger bound is useless and is not reported
 
+WHY = "In a gap, while fio starts, the drive may do background work that would otherwise slow the load"
+
 
 class Gaps(NamedTuple):
     """The loads of a step that write without a pace or pauses: how many points, how many of them may be faster than
@@ -79,7 +81,7 @@ def of_rows(rows: "Sequence[Row]") -> list[Gaps]:
 
 
 def words(rows: "Sequence[Row]") -> list[str]:
-    """All steps where gaps matter in one sentence; none where they do not."""
+    """All steps where gaps matter in one sentence, without WHY; none where they do not."""
     parts = []
     for gap in of_rows(rows):
         long = " to ".join(dict.fromkeys(digits(seconds, 2) for seconds in (gap.least_s, gap.most_s)))
@@ -88,5 +90,4 @@ def words(rows: "Sequence[Row]") -> list[str]:
         parts.append(f"{gap.of} {bound} (gaps of {long} s{also})")
     if not parts:
         return []
-    why = "while fio starts, the drive may do background work that would otherwise slow the load"
-    return [f"Gaps between loads may raise write IOPS, by at most: {'; '.join(parts)}; {why}"]
+    return [f"Gaps between loads may raise write IOPS by at most: {'; '.join(parts)}"]

@@ -106,6 +106,13 @@ def why_not(items: Iterable[Mapping] | None, ids: Iterable[str] = NAMES) -> str 
     return "; ".join(f"{NAMES[item['id']]}: {item['why']}" for item in red(items, ids)) or None
 
 
+def briefly(why: str) -> str:
+    """The items of a why_not() without their reasons, for a page that states these once: "host, steady". Any other
+    reason as it is."""
+    names = [part.partition(": ")[0] for part in why.removeprefix(f"{rule.NOT_CLAIMED}, ").split("; ")]
+    return ", ".join(dict.fromkeys(name for name in names if name in NAMES.values())) or why
+
+
 def of_window(
     data: "RunData", figures: Mapping, host: Item, of_run: Sequence[Item], steady: Item | None = None
 ) -> list[dict]:

@@ -87,7 +87,7 @@ def members(
         member.tables.setdefault(one.plan.name, one)
     latest = sorted(members_of.values(), key=lambda entry: entry.began, reverse=True)
     drives = [entry.drive for entry in latest]
-    return sorted(latest, key=lambda entry: (not entry.own, drives.index(entry.drive), entry.op != "default OP"))
+    return sorted(latest, key=lambda entry: (not entry.own, drives.index(entry.drive), entry.op != words.DEFAULT_OP))
 
 
 def op_of(run: Table) -> str:
@@ -368,14 +368,14 @@ def bars(key: str, title: str, unit_name: str, better: str, entries: Sequence[En
     ordered = sorted(
         entries, key=lambda one: (one.value.value is None, one.apart is not None, sign * (one.value.value or 0))
     )
-    bars = []
+    bars, names = [], names_of(drives, [entry.member for entry in entries])
     for i, value, unlike, _ in ordered:
         member = drives[i]
         named = member.label + ("" if member.own else f", {member.began}")
         aside = "" if value.value is not None else escape(value.why)
         style = look_of(drives, i)
         text = figure(value.value)
-        bar = Bar(i, named, short(drives, i), value.value, text, style["colour"], style["glyph"], aside, unlike)
+        bar = Bar(i, named, names[i], value.value, text, style["colour"], style["glyph"], aside, unlike)
         bars.append(bar._replace(top=member.own, doubt=value.error, error=error_of(plus_minus(value))))
     return card(key, title, unit_name, better, bars)
 
@@ -428,6 +428,12 @@ def short(drives: Sequence[Member], i: int, with_op: bool = True) -> str:
     label_of = [f"{_model(drives, at)}, {drive.op}" for at, drive in enumerate(drives)]
     alike, name = label_of.count(label_of[i]), label_of[i] if with_op else _model(drives, i)
     return f"{name} ({label_of[: i + 1].count(label_of[i])})" if alike > 1 else name
+
+
+def names_of(drives: Sequence[Member], shown: Sequence[int]) -> dict[int, str]:
+    """The names of the members of one card or plot, without their over-provisioning where all have their own one."""
+    with_op = any(drives[i].op != words.DEFAULT_OP for i in shown)
+    return {i: short(drives, i, with_op) for i in shown}
 
 
 def _model(drives: Sequence[Member], i: int) -> str:

@@ -226,7 +226,7 @@ def _set_up(table: Table, name: str) -> str:
     drive, host = header["drive"], header.get("host") or {}
     reached = [_rule_terms(one) for one in table.verdicts if one.verdict["passed"]]
     lines = [f"Steady state reached by {'; '.join(reached)}."] if reached else []
-    lines += [f"{line}." for line in gaps.words(table.rows)]
+    lines += [f"{line}. {gaps.WHY}." for line in gaps.words(table.rows)]
     facts = [
         *dict.fromkeys(f"purged by {method}" for method in table.purges),
         (f"serial {drive['serial']}" if drive.get("serial") else "serial not known")

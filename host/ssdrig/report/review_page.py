@@ -12,8 +12,8 @@ from ssdrig.base.files import write_atomically
 from ssdrig.base.terminal import shown
 from ssdrig.base.words import size
 from ssdrig.plan import reviews, shows
-from ssdrig.plan.rules import steady
 from ssdrig.reading import errors, review_folder, table, trust
+from ssdrig.reading import gaps as gap_words
 from ssdrig.reading.review_folder import Done, Review
 from ssdrig.reading.row import Row, Table
 from ssdrig.report import about, economy, library, page, review_says, scorecard, shown_parts
@@ -229,19 +229,14 @@ def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Memb
     out.append('<ul class="short">')
     for i, part in enumerate(reviews.sections()):
         sentence = ""
-        failed = [
-            f"{entry.name}: {line}"
-            for entry in part.plans
-            if entry.name in tables
-            for line in review_says.of_plan(tables[entry.name])
-            if line.startswith((steady.NOT_ACHIEVED, steady.NOT_KNOWN))
-        ]
+        failed = review_says.not_steady(
+            {entry.name: tables[entry.name] for entry in part.plans if entry.name in tables}
+        )
         if part.title in SAYS:
             tested = [tables[entry.name] for entry in part.plans if entry.name in tables]
-            doubts = {one.plan.name: trust.why_not(one.trust, trust.OF_LOAD) for one in tested}
-            good = SAYS[part.title]([one for one in tested if not doubts[one.plan.name]])
-            not_claimed = [f"{name} is not claimed, {why}." for name, why in doubts.items() if why]
-            sentence = " ".join(words for words in (good, *not_claimed) if words)
+            good = [one for one in tested if not trust.red(one.trust, trust.OF_LOAD)]
+            unclaimed = [one for one in tested if one not in good]
+            sentence = " ".join(filter(None, (SAYS[part.title](good), review_says.unclaimed(unclaimed))))
         if part.title == ENDURANCE:
             sentence = review_says.endurance(list(tables.values()), *_rating(review))[0]
             sentence = f"{sentence}."
@@ -300,7 +295,9 @@ def section(
         if entry.name not in tables:
             one = done.get(entry.name, Done(None, why="the review began before its table had it"))
             whys.setdefault(str(one.why), []).append(entry.name)
-    out += [f'<p class="soft">Not run: {escape(", ".join(names))}: {escape(why)}.</p>' for why, names in whys.items()]
+    if whys:
+        listed = "; ".join(f"{', '.join(names)}: {why}" for why, names in whys.items())
+        out.append(f'<p class="soft">Not run: {escape(listed)}.</p>')
     return "".join(out) + "</section>"
 
 
@@ -311,14 +308,14 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
     names = [members[i].op for i in own] if len(tables) > 1 else [""]
     others = library.comparable(first.name, tables[0], members)
     shown = [*tables, *(members[i].tables[first.name] for i in others)]
-    labels = [library.short(members, i) for i in (*own, *others)] if len(shown) > 1 else [""]
+    labels = list(library.names_of(members, (*own, *others)).values()) if len(shown) > 1 else [""]
     styles = [library.look_of(members, i) for i in (*own, *others)]
     variant = f" --variant {first.variant}" if first.variant else ""
     origin = ", ".join(str(run.data.header["run"]) for run in tables)
     out = [
         f"<article{' class=together' * (len(shown) > 1)}"
         f' data-source="{escape(f"{first.name}{variant}, {first.source}; {origin}")}">'
-        f'<h3 class="plan">{escape(first.title)}</h3><p class="soft">{escape(first.about)} <code>'
+        f'<h3 class="plan">{escape(first.title)}</h3>{_reds(tables, names)}<p class="soft">{escape(first.about)} <code>'
         f"{escape(first.name + variant)}</code> · {escape(first.source)}</p>{svg.legend(labels, styles)}"
     ]
     for one_run, one, name in zip(tables, done, names, strict=True):
@@ -331,10 +328,11 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
     for show in first.shows:
         if show["view"] == AVERAGE:  # the review has its own, of all plans
             continue
+        own_runs = Context(tables, names, show, brief=True)
         if show["view"] in TOGETHER:
-            plots.append(_drawn(Context(shown, labels, show, 0, styles, len(tables)), Context(tables, names, show)))
+            plots.append(_drawn(Context(shown, labels, show, 0, styles, len(tables), brief=True), own_runs))
         else:
-            pieces = re.split("(?=<figure )", page.html_of(show["view"])(Context(tables, names, show)))
+            pieces = re.split("(?=<figure )", page.html_of(show["view"])(own_runs))
             bare = [PLOT in piece and "<table" not in piece for piece in pieces]
             plots += [piece for piece, alone in zip(pieces, bare, strict=True) if alone]
             apart += [piece for piece, alone in zip(pieces, bare, strict=True) if not alone]
@@ -352,6 +350,20 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
     out += [shown_parts.section(run.path, name) for run, name in zip(tables, names, strict=True)]
     steps = "".join(page.steps(run, name, bool(name)) for run, name in zip(tables, names, strict=True))
     return "".join(out) + f"<details><summary>Steps</summary>{steps}</details></article>"
+
+
+def _reds(tables: Sequence[Table], names: Sequence[str]) -> str:
+    """What is bad in the trust strips of a plan's runs; the strips at the head of the page have the reasons."""
+    marks: dict[str, list[str]] = {}
+    for run, name in zip(tables, names, strict=True):
+        if red := [trust.NAMES[item["id"]] for item in trust.red(run.trust)]:
+            marks.setdefault(", ".join(red), []).append(name)
+    out = []
+    for items, of in marks.items():
+        whose = f" ({', '.join(of)})" if len(of) < len(tables) else ""
+        mark = f'<b aria-hidden="true">{trust_strip.MARK}</b><span class="sr">BAD:</span>'
+        out.append(f' <span class="state">{mark} {escape(items + whose)}</span>')
+    return "".join(out)
 
 
 def _split(plots: str, rows: int) -> tuple[str, str]:
@@ -437,6 +449,8 @@ def gaps(tables: Mapping[str, Table]) -> str:
         if remarks:
             head = f"{escape(name)} <span class='soft'>{len(remarks)} notes</span>"
             out.append(f"<details><summary>{head}</summary>{review_says.items(remarks)}</details>")
+    if any(gap_words.words(run.rows) for run in tables.values()):
+        out.append(f'<p class="soft">{gap_words.WHY}.</p>')
     return "".join(out) + "</section>"
 
 

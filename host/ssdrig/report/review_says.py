@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from ssdrig.base import words
-from ssdrig.base.uncertain import Uncertain
+from ssdrig.base.uncertain import NOT_TRUSTED, Uncertain
 from ssdrig.base.words import digits
 from ssdrig.plan.rules import steady
 from ssdrig.reading import errors, filling, gaps, smart, table, trust
@@ -29,28 +29,33 @@ WORK = ("bench-light-like", "bench-heavy-like", "bench-destroyer-like", "consist
 
 def of_plan(run: Table) -> list[str]:
     """The results of a run of a plan besides its figures: its own formulas, lines through points, results of rests, and
-    whether the steady steps are steady."""
-    out = []
+    whether the steady steps are steady. Of what is not claimed the items of the trust strip, whose reasons the page
+    states once."""
+    out, unclaimed = [], dict[str, list[str]]()
     for show in run.plan.shows:
         if show["view"] == "figure":
             result = by_formula(run, show["formula"])
             percent = show.get("unit") == "%"
             text = plus_minus(result.scaled(100), "%") if percent else plus_minus(result)
-            text = f"not known ({result.why})" if result.value is None else text
-            out.append(f"{show.get('title', show['name'])}: {text}")
+            title = str(show.get("title", show["name"]))
+            if result.reason == NOT_TRUSTED:
+                unclaimed.setdefault(trust.briefly(result.why), []).append(title)
+                continue
+            out.append(f"{title}: {text if result.value is not None else f'not known ({result.why})'}")
         elif show["view"] == "load-line":
             paths = show["of"] if isinstance(show["of"], list) else [show["of"]]
             for path in paths:
-                doubt = doubt_at(run, path, {}, "W")
-                out.append(f"{path}: {load_line_html.in_words(line_of(run, path), doubt)}")
+                if doubt := doubt_at(run, path, {}, "W"):
+                    unclaimed.setdefault(trust.briefly(doubt), []).append(path)
+                else:
+                    out.append(f"{path}: {load_line_html.in_words(line_of(run, path))}")
     for row in run.rows:
         lines = sentences(row) if row.state == "done" else []
-        doubt = trust.why_not(table.strip([row]))
-        out += (
-            [f"{row.act.label}: not claimed, {doubt}"]
-            if lines and doubt
-            else [f"{row.act.label}: {line}" for line in lines]
-        )
+        if lines and (doubt := trust.why_not(table.strip([row]))):
+            unclaimed.setdefault(trust.briefly(doubt), []).append(row.act.label)
+        else:
+            out += [f"{row.act.label}: {line}" for line in lines]
+    out += [f"Not claimed ({items}): {', '.join(names)}" for items, names in unclaimed.items()]
     failed = [one for one in run.verdicts if not one.verdict["passed"]]
     held = [one for one in run.verdicts if one.verdict["passed"]]
     if held:
@@ -59,10 +64,28 @@ def of_plan(run: Table) -> list[str]:
     return out + [f"{steady.heading([one.verdict])} by {_named(one)}" for one in failed]
 
 
+def not_steady(runs: Mapping[str, Table]) -> list[str]:
+    """The steady states that were not reached or are not known. `runs`: by their names on the page."""
+    out, unclaimed = [], dict[str, dict[str, None]]()
+    for name, run in runs.items():
+        for one in run.verdicts:
+            why = str(one.verdict.get("why") or "")
+            if one.verdict["passed"] is None and why.startswith(steady.NOT_CLAIMED):
+                unclaimed.setdefault(trust.briefly(why), {})[name] = None
+            elif not one.verdict["passed"]:
+                out.append(f"{name}: {steady.heading([one.verdict])} by {_named(one)}")
+    return out + [f"{steady.NOT_KNOWN} ({items}): {', '.join(names)}" for items, names in unclaimed.items()]
+
+
 def _named(one: Verdict) -> str:
-    untested = f"; {steady.why_unknown(one.verdict)}" if one.verdict["passed"] is None else ""
+    untested = f"; {_untested(one.verdict)}" if one.verdict["passed"] is None else ""
     at = steady.rests_on(one.verdict)
     return f"{one.path.partition(' ')[0]} ({one.words}{f', {at}' if at else ''}{untested})"
+
+
+def _untested(verdict: Mapping) -> str:
+    why = steady.why_unknown(verdict)
+    return f"{steady.NOT_CLAIMED}, {trust.briefly(why)}" if why.startswith(steady.NOT_CLAIMED) else why
 
 
 def line_of(run: Table, path: str) -> load_line_fit.Line:
@@ -81,7 +104,7 @@ def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
         return {f"average power with downtime: not known, {lacks} with the rig": []}
     name, row = work
     if doubt := doubt_at(tables[name], row.act.path, {}, "J/GB"):
-        return {f"average power with downtime: not claimed, {doubt}": []}
+        return {f"not claimed ({trust.briefly(doubt)})": []}
     figures, lasted_s = row.windows["all"] or {}, (row.t1_s or 0.0) - (row.t0_s or 0.0)
     written = figures["bw_mean_MBps"] * 1e6 * lasted_s * (1 - row.act.keys.get("read", 0) / 100)
     background = _quiet(tables.get("background"))
@@ -177,6 +200,14 @@ def slc_cache(tables: Sequence[Table]) -> str:
         out.append(f"{plus_minus(speed, 'MB/s')} of it come back{joules}{plateaus_html.begun(back['delay_s'])}")
     text = "; ".join(out)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def unclaimed(tables: Sequence[Table]) -> str:
+    """The runs of which the host or an unsteady drive leaves nothing to claim; "" without any."""
+    names: dict[str, list[str]] = {}
+    for run in tables:
+        names.setdefault(trust.briefly(trust.why_not(run.trust, trust.OF_LOAD) or ""), []).append(run.plan.name)
+    return " ".join(f"Not claimed ({items}): {', '.join(of)}." for items, of in names.items())
 
 
 def traces(tables: Sequence[Table]) -> str:

@@ -93,7 +93,7 @@ def of_plan(run: Table) -> list[str]:
         at = steady.rests_on(one.verdict)
         out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {outcome}{f', {at}' if at else ''}")
     out += [f"  {line}" for line in [little.words(run.rows)] if line]
-    out += [f"  {line}" for line in gaps.words(run.rows)]
+    out += [f"  {line}. {gaps.WHY}" for line in gaps.words(run.rows)]
     for _, life in life_figures.lives(run):
         out += [f"  {what}: {value}" for what, value in life_figures.lines(life)]
         out += [f"  {line}" for line in (*life.formulas, *(f"not known: {words}" for words in life.unknown))]

@@ -7,6 +7,7 @@ from ssdrig.base.words import DECIMAL, exact_size
 from ssdrig.reading.row import Table
 from ssdrig.views.terms import Term, number, with_error
 
+DEFAULT_OP = "default OP"
 LEAST_PERCENT = 0.05  # less is what a whole number of MiB leaves
 
 
@@ -44,7 +45,7 @@ def op(figure: dict) -> str:
     percent, user = figure["op_percent"], figure["op_user_percent"]
     if percent is not None:
         return f"{percent:g} % OP" + " (raw NAND assumed)" * figure["raw_nand_assumed"]
-    return "default OP" if user is None or user < LEAST_PERCENT else f"{user:.1f} % OP of user"
+    return DEFAULT_OP if user is None or user < LEAST_PERCENT else f"{user:.1f} % OP of user"
 
 
 def labels(figures: list[dict]) -> list[tuple[str, str, str, str]]:

@@ -44,6 +44,7 @@ class Context(NamedTuple):
 
     styles: how each run is drawn, where the page draws them alike in all of its plots; () for svg.look()
     subjects: how many of the first runs the page is about, which get panels of their own; 0 for all
+    brief: the page states once why figures are not claimed, so a panel names the items of the trust strip alone
     """
 
     tables: Sequence[Table]
@@ -52,6 +53,7 @@ class Context(NamedTuple):
     review: int = 0
     styles: Sequence[dict] = ()
     subjects: int = 0
+    brief: bool = False
 
     @property
     def paths(self) -> list[str]:
@@ -59,6 +61,10 @@ class Context(NamedTuple):
 
     def words(self, *default: str) -> list[str]:
         return shows.listed(self.show.get("value")) or list(default)
+
+    def reason(self, doubt: str | None) -> str | None:
+        """Why a figure is not claimed, as the page words it."""
+        return trust.briefly(doubt) if doubt and self.brief else doubt
 
     @property
     def along(self) -> str:
