@@ -39,9 +39,21 @@ def test_of_a_fill(tmp_path):
     made = facts(run, "plateaus", "fill")
     assert made["cache"].of[:2] == (row.result["cache_bytes"], row.result["cache_error_bytes"])
     assert [made[key].of.value for key in ("fast", "slow")] == [p["bw_mean_MBps"] for p in row.result["plateaus"]]
+    slow = row.result["plateaus"][1]
+    assert made["slow"].of.error == slow["bw_error_MBps"] < 0.01 * slow["bw_mean_MBps"]
+    assert slow["bw_low_MBps"] <= slow["bw_mean_MBps"] <= slow["bw_high_MBps"]
+    assert made["last"].of.value == pytest.approx(262.1, rel=0.01)
+    assert row.result["last"]["bytes"] == pytest.approx(5500 * 2**20 / 16, rel=0.01)
     assert facts(run, "cache-recovery", "again")["rate"].of.why
     busy = facts(cache.made(tmp_path / "busy", [99.0, 96.0]), "plateaus", "fill")
     assert all("host-limited" in fact.of.why for fact in busy.values())
+
+
+def test_of_single_reads(tmp_path):
+    """After the longest pause: 150 s for 30 reads of 9 ms at 0.4 W, 0.05 W of them at rest."""
+    made = facts(single.woken(tmp_path), "wakes", "wake", rest="asleep")
+    assert made["latency"].of.value == pytest.approx(9000, rel=0.02) and made["latency"].of.error is not None
+    assert made["energy"].of.value == pytest.approx(1750, rel=0.01)
 
 
 @pytest.mark.parametrize(("lie_share", "broke"), [(0.0, False), (0.5, True)])

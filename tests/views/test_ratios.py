@@ -31,7 +31,7 @@ reading/below_second: parts_of, place
 reading/bursts: of
 reading/cuts: bound, coverage, folders, trend
 reading/directions: figures
-reading/filling: _amplified, _plateau, _rest_error_J, put, read, thinned
+reading/filling: _amplified, _plateau, _rest_error_J, last, put, read, thinned, varied
 reading/fio: load_step, loader
 reading/gaps: of_rows
 reading/host_power: of_event, power_W

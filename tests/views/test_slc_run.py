@@ -103,6 +103,22 @@ def test_a_curve_of_many_samples_is_thinned_by_bytes():
     assert filling.thinned(curve)[:3] == [[2.0, 0.0], [4.0, 0.0], [6.0, 1.5]]
 
 
+def test_the_error_of_a_speed_holds_its_mean_and_its_range_each_half_second():
+    """100 s at 500 MB/s with a scatter of 10 % by the half second, then 20 s at 100 MB/s."""
+    dice = np.random.default_rng(3)
+    speeds = np.concatenate([500 * (1 + 0.1 * dice.standard_normal(200)), np.full(40, 100.0)])
+    at_s, done = np.arange(241) / 2, np.concatenate([[0], np.cumsum(speeds / 2)]) * 1e6
+    seen = filling.varied(at_s, done, 0, 100)
+    assert seen["bw_low_MBps"] == pytest.approx(speeds[:200].min()) and seen["bw_high_MBps"] == pytest.approx(
+        speeds[:200].max()
+    )
+    assert 3 < seen["bw_error_MBps"] < 20 and abs(speeds[:200].mean() - 500) < seen["bw_error_MBps"]
+    end = filling.last(at_s, done)
+    assert end["bytes"] == done[-1] / 16 and end["bw_mean_MBps"] > end["bw_low_MBps"] == pytest.approx(100)
+    assert filling.last(at_s, done * 100)["bytes"] == 16e9
+    assert filling.varied(at_s, done, 0, 0.5)["bw_error_MBps"] is None and filling.last(at_s[:1], done[:1]) is None
+
+
 @pytest.mark.parametrize(("until", "covered"), [(49, False), (51, True)])
 def test_readings_that_cover_less_than_half_of_a_plateau_say_nothing_of_it(until, covered):
     at_ns, done = np.arange(101) * S, np.arange(101) * 10e6

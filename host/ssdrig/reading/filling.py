@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ssdrig.base import words
+from ssdrig.base.uncertain import mean_error
 from ssdrig.drive.wear import wa
 from ssdrig.load import fioclock, fiofine
 from ssdrig.meter import rails
@@ -23,6 +24,8 @@ STEP_BLOCKS = 8  # a speed covers at least this many I/Os
 STEP_MS = 25  # and this long; four of them make the shortest plateau, so that filling a write buffer is not one
 VAGUE = 1 / 2  # error of a cache's size, as a share of it, beyond which it is not reported
 TAIL_S = 0.1  # of a rest, in which the drive still writes acknowledged data, now more, now less
+SLICE_S, FEWEST_SLICES = 0.5, 8  # in which a speed is seen to vary: reviews read it twice a second
+LAST_BYTES, LAST_SHARE = 16e9, 1 / 16  # of a load, whichever is less: its last part
 PLACE_MS = 5  # where a plateau ends is found by such
 
 
@@ -68,7 +71,8 @@ class Filled(NamedTuple):
             "cache_error_bytes": error,
             "cache_why": why,
             "host_limited": limited,
-            "plateaus": [self._plateau(plateau, powers, polls) for plateau in levels],
+            "plateaus": [self._plateau(plateau, powers, polls, (at_s, done)) for plateau in levels],
+            "last": None if limited else last(at_s, done),
             "curve_GB_MBps": thinned(np.stack([done[1:] / 1e9, speeds], axis=1)),
         }
         if self.before_ns is not None:
@@ -77,12 +81,20 @@ class Filled(NamedTuple):
             row.result["rest_late_J"] = _rest(late_ns, end_ns, row.k, powers)["rest_J"]
             row.result["rest_late_error_J"] = _rest_error_J(late_ns, end_ns, row.k, powers)
 
-    def _plateau(self, plateau: plateaus.Plateau, powers: list[Reduced], polls: Sequence[dict]) -> dict:
-        """Bytes and s since the first I/O, MB/s, energy, write amplification; a None has its `..._why`."""
+    def _plateau(
+        self,
+        plateau: plateaus.Plateau,
+        powers: list[Reduced],
+        polls: Sequence[dict],
+        course: tuple[np.ndarray, np.ndarray],
+    ) -> dict:
+        """Bytes and s since the first I/O, MB/s, energy, write amplification; a None has its `..._why`. `course`: of
+        steps()."""
         moved, edges = plateau.to_bytes - plateau.from_bytes, self._span_ns(plateau)
         timed = rails.timed_J(powers, *edges) if powers else rails.Timed(why=rails.NO_POWER)
         joules, powered = timed.J / self.row.k, timed.why is None
         out: dict[str, Any] = {**plateau._asdict(), "bw_mean_MBps": plateau.speed_Bps / 1e6}
+        out |= varied(*course, plateau.from_s, plateau.to_s)
         out |= {"energy_J": joules if powered else None, "power_why": timed.why}
         out["energy_time_percent"] = timed.percent if powered else None
         out["power_mean_W"] = joules / (plateau.to_s - plateau.from_s) if powered else None
@@ -133,6 +145,33 @@ def steps(
     """(s of the drive since the first row, bytes) of such rows, in steps whose speed is one."""
     chosen = fiofine.in_steps(at_ns, done, STEP_BLOCKS * block_bytes, step_ms)
     return (at_ns[chosen] - at_ns[0]) / SECOND_NS / k, done[chosen]
+
+
+def varied(at_s: np.ndarray, done: np.ndarray, from_s: float, to_s: float) -> dict:
+    """The error of a mean speed, and the lowest and the highest speed of its slices, in MB/s; None of a stretch with
+    fewer than two samples. at_s, done: of steps()."""
+    samples = int(((at_s > from_s) & (at_s <= to_s)).sum())
+    count = min(samples, max(FEWEST_SLICES, round((to_s - from_s) / SLICE_S)))
+    if count < 2:
+        return dict.fromkeys(("bw_error_MBps", "bw_low_MBps", "bw_high_MBps"))
+    edges_s = np.linspace(from_s, to_s, count + 1)
+    speeds = np.diff(np.interp(edges_s, at_s, done)) / np.diff(edges_s) / 1e6
+    return {
+        "bw_error_MBps": mean_error(speeds),
+        "bw_low_MBps": float(speeds.min()),
+        "bw_high_MBps": float(speeds.max()),
+    }
+
+
+def last(at_s: np.ndarray, done: np.ndarray) -> dict | None:
+    """The bytes of the last part of a load, its speed and how that varied; None of a load with too few samples."""
+    if len(at_s) < 2:
+        return None
+    size = min(LAST_BYTES, LAST_SHARE * float(done[-1]))
+    from_s, to_s = float(np.interp(done[-1] - size, done, at_s)), float(at_s[-1])
+    if not to_s > from_s:
+        return None
+    return {"bytes": size, "bw_mean_MBps": size / (to_s - from_s) / 1e6} | varied(at_s, done, from_s, to_s)
 
 
 def _block_bytes(row: "Row") -> int:

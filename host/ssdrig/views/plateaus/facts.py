@@ -6,22 +6,26 @@ from ssdrig.base.uncertain import Uncertain
 from ssdrig.reading import filling, trust
 from ssdrig.reading.row import Table
 from ssdrig.views.headline import Fact, lacking
+from ssdrig.views.plateaus.html import speed_of
 
 
 def plateaus(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
-    """The size of the cache, and the speed of the first two plateaus."""
+    """The size of the cache, the speed of the first two plateaus, and that of the last part of the load."""
     row = next(iter(run.of(path)), None)
     event = row.result if row is not None else {}
     if event.get("kind") != "plateaus":
         notes = row.notes if row is not None else []
         why = next((note for note in notes if note.startswith("plateaus: ")), f"{path} did not run")
-        return dict.fromkeys(("cache", "fast", "slow"), Fact(lacking(why)))
+        return dict.fromkeys(("cache", "fast", "slow", "last"), Fact(lacking(why)))
     size = Uncertain(event["cache_bytes"], event["cache_error_bytes"])
     if size.value is None:
         size = lacking(f"no end of a cache: {event['cache_why']}")
-    speeds = [Uncertain(plateau["bw_mean_MBps"]) for plateau in event["plateaus"]]
+    speeds = [speed_of(plateau) for plateau in event["plateaus"]]
     speeds += [lacking(size.why or "one speed from the first byte to the last")] * (2 - len(speeds))
-    return {"cache": Fact(size, "B", better="more"), "fast": Fact(speeds[0], "MB/s"), "slow": Fact(speeds[1], "MB/s")}
+    end = event.get("last")
+    at_end = speed_of(end) if end else lacking(event.get("host_limited") or "too few samples of the written bytes")
+    of = {"fast": speeds[0], "slow": speeds[1], "last": at_end}
+    return {"cache": Fact(size, "B", better="more")} | {key: Fact(speed, "MB/s") for key, speed in of.items()}
 
 
 def recovery(run: Table, show: Mapping, path: str) -> dict[str, Fact]:

@@ -1,6 +1,7 @@
 """The views of loads that are recorded finely: `plateaus`, the speed over the amount written, and `cache-recovery`,
 what an SLC cache takes after a rest (reading/filling.py, reading/cache_recovery.py)."""
 
+from collections.abc import Mapping
 from html import escape
 
 from ssdrig.base.uncertain import Uncertain
@@ -14,7 +15,8 @@ from ssdrig.views.context import Context, figure, panel, plus_minus, point, rows
 WIDTH, HEIGHT = 640, 320
 COLUMNS = (  # of a plateau's table: heading, unit, key, the key of the reason of a None
     ("Written", "GB", "gigabytes", ""),
-    ("Speed", "MB/s", "bw_mean_MBps", ""),
+    ("Speed", "MB/s", "speed", ""),
+    ("Lowest, highest", "MB/s", "span", ""),
     ("Power", "W", "power_mean_W", "power_why"),
     ("Energy", "J/GB", "energy_J_per_GB", "power_why"),
     ("WA", "", "wa", "wa_why"),
@@ -109,13 +111,26 @@ def _rows(row: Row) -> str:
     out = [f'<div class="scroll"><table><thead><tr><th scope="col">Plateau</th>{heads}</tr></thead><tbody>']
     for number, plateau in enumerate(row.result["plateaus"], 1):
         of = plateau | {"gigabytes": (plateau["to_bytes"] - plateau["from_bytes"]) / 1e9}
+        of |= {"speed": plus_minus(speed_of(plateau)), "span": span(plateau)}
         cells = "".join(_cell(of.get(key), of.get(why) or "") for *_, key, why in COLUMNS)
         out.append(f'<tr><th scope="row">{number}</th>{cells}</tr>')
     return "".join(out) + "</tbody></table></div>"
 
 
-def _cell(value: float | None, why: str) -> str:
-    return f"<td>{figure(value)}</td>" if value is not None else f'<td class="soft" title="{escape(why)}">–</td>'
+def speed_of(plateau: Mapping) -> Uncertain:
+    """MB/s of a plateau, or of the last part of a load."""
+    return Uncertain(plateau["bw_mean_MBps"], plateau.get("bw_error_MBps"))
+
+
+def span(plateau: Mapping) -> str | None:
+    """ "571 to 633": the lowest and the highest speed within it; None where it has too few samples."""
+    ends = [plateau.get(key) for key in ("bw_low_MBps", "bw_high_MBps")]
+    return None if None in ends else " to ".join(map(figure, ends))
+
+
+def _cell(value: float | str | None, why: str) -> str:
+    text = figure(value) if isinstance(value, float) else value
+    return f"<td>{text}</td>" if text is not None else f'<td class="soft" title="{escape(why)}">–</td>'
 
 
 def recovery(context: Context) -> str:

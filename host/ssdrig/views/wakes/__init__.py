@@ -16,4 +16,5 @@ def check(step: Step, axes: Mapping) -> None:
         )
 
 
-VIEWS = {"wakes": View(("of", "rest"), ("title",), check, claims=True)}
+FACTS = {"latency": "latency after the longest pause", "energy": "energy above the floor after the longest pause"}
+VIEWS = {"wakes": View(("of", "rest"), ("title",), check, claims=True, facts=FACTS)}
