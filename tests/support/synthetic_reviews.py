@@ -12,8 +12,10 @@ import synthetic_run
 from synthetic_plan import DRIVE, Writer
 from synthetic_pts import document, steady_load
 
+from ssdrig import cli
 from ssdrig.plan import expand, grammar, reviews
 from ssdrig.plan.rules import ends
+from ssdrig.report import review_page
 from ssdrig.runs import parts
 
 CAPACITY_BYTES = 64 << 20  # a load of a minute is past its spare area
@@ -57,6 +59,24 @@ SIX = tuple(
         ("Foxtrot enterprise 1TB", 30_000, 6.5, 1.60, 1.6, 310),
     )
 )
+
+PUBLICATION = """title = "Alpha 1TB"
+summary = "It is small."
+pros = ["Steady at the end", "Low idle power"]
+cons = ["Slow among its neighbours"]
+conclusion = "Buy it."
+[specification]
+Controller = "E18"
+NAND = "176-layer TLC"
+DRAM = "1 GB DDR4"
+"Form factor" = "M.2 2280"
+Warranty = "5 years"
+[test_system]
+Mainboard = "A. Board 1"
+"Ambient temperature" = "23 °C"
+[price]
+"SIMULATED drive Alpha 1TB" = "79 USD"
+"""
 
 
 class Carried(Writer):
@@ -222,3 +242,20 @@ def review(base: Path, of: Made, tested=TESTED, utc_s: int = 1_700_000_000, busy
     for i, (entry, sets) in enumerate(tested.items()):
         Carried(folder, entry, of, sets, entry, utc_s + 100 * i, entry in busy).all()
     return folder
+
+
+def page_of(base: Path, drives=SIX) -> Path:
+    """The page of a review of the first drive, with the reviews of the others as files of other houses."""
+    for i, of in enumerate(drives):
+        folder = review(base / f"house-{i}" if i else base / "runs", of)
+        if not i:
+            own = folder
+            (own / "review.toml").write_text(PUBLICATION)
+            continue
+        file = base / f"{i - 1}.ssdlib"
+        assert cli.main(["library", "export", str(folder), "-o", str(file)]) == 0
+        assert cli.main(["library", "import", str(file), "--runs", str(base / "runs")]) == 0
+        assert file.stat().st_size < 400_000
+    out = base / "review.html"
+    review_page.write(own, None, out)
+    return out
