@@ -207,4 +207,4 @@ def test_reason_stands_in_place_of_a_card_that_no_drive_has_a_value_for(own):
     prices = html.split('id="price-h"')[1].split("</section>")[0]
     assert 'class="card"' not in prices and economy.SCALED in prices
     consistency = html.split('id="consistency-h"')[1] if 'id="consistency-h"' in html else html
-    assert "No value of Random writes on a full drive, at the end: P99 latency" in consistency
+    assert "No value: Random writes on a full drive, at the end: P99 latency" in consistency

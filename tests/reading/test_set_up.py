@@ -128,3 +128,13 @@ def test_a_review_says_each_thing_once_with_the_runs_that_had_it(tmp_path):
     html = hosts_of_review(runs)
     assert html.count("I/O scheduler bfq") == 1 and "given (one, two)" in text(html)
     assert html.count("<table") == 1 and "during one" in html and hosts_of_review({"three": runs["three"]}) == ""
+
+
+def test_a_review_says_once_what_differs_in_its_numbers_alone(tmp_path):
+    runs = {}
+    for name, load in (("one", 6.17), ("two", 13.0), ("three", 7.5)):
+        w = Writer(tmp_path, STEPS, name=name)
+        w.event("conditions", **before(load_average=load))
+        runs[name] = reading.begin(w.end())
+    lines = re.findall(r"<li>(load average[^<]*)", hosts_of_review(runs))
+    assert len(lines) == 1 and lines[0].startswith("load average 6.17") and "(one; alike in 2 other runs)" in lines[0]

@@ -29,8 +29,8 @@ CACHE = table("slc-cache", [row("empty", filled(15.3e9, [2651, 605])), row("full
 
 def test_the_cache_in_short():
     assert review_says.slc_cache([CACHE]) == (
-        "On the empty drive the cache takes 15.3 GB at 2\u202f651 MB/s, then 605 MB/s; on the full drive the cache"
-        " takes 3.42 GB at 2\u202f600 MB/s, then 583 MB/s."
+        "On the empty drive the cache takes 15.3 GB at 2\u202f651 MB/s, then the drive writes 605 MB/s; on the full"
+        " drive the cache takes 3.42 GB at 2\u202f600 MB/s, then the drive writes 583 MB/s."
     )
     why = "host-limited: all CPUs of the host were 98 % busy"
     starved = table("slc-cache", [row("empty", filled(None, [], why, host_limited=why))])
@@ -45,7 +45,7 @@ def test_how_the_cache_comes_back_in_short():
     rows = [row("again", filled(b or None, [2600, 600] if b else [600], rest_s=s, rest_late_J=j)) for s, b, j in rests]
     again = table("slc-recovery", rows, [{"view": "cache-recovery", "of": "again"}])
     sentence = review_says.slc_cache([CACHE, again])
-    assert "then 583 MB/s; 1\u202f000 MB/s of it come back" in sentence and "from 0.500 s of rest on." in sentence
+    assert "writes 583 MB/s; 1\u202f000 MB/s of it come back" in sentence and "from 0.500 s of rest on." in sentence
     few = table("slc-recovery", rows[-1:], again.plan.shows)
     assert "How fast it comes back is not known: 0 rests brought back a part" in review_says.slc_cache([few])
 

@@ -9,11 +9,10 @@ import browser
 import pytest
 from browser import chromium  # noqa: F401  a fixture
 from page_cross import BARRIERS, CUT_IN_PLOTS, misfits, with_axe
-from synthetic_reviews import SIX, TESTED, review
+from synthetic_reviews import PUBLICATION, SIX, TESTED, page_of, review
 from test_report_seen import chunks, saved, sized
 from test_review_page import scorecard
 
-from ssdrig import cli
 from ssdrig.report import review_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not browser.find(), reason="no Chromium is installed")]
@@ -24,42 +23,9 @@ BUSY = [name for name in TESTED if name not in ("four-states", "bs-sweep")]  # t
 READY = "document.body && document.body.dataset.ready"
 
 
-PUBLICATION = """title = "Alpha 1TB"
-summary = "It is small."
-pros = ["Steady at the end", "Low idle power"]
-cons = ["Slow among its neighbours"]
-conclusion = "Buy it."
-[specification]
-Controller = "E18"
-NAND = "176-layer TLC"
-DRAM = "1 GB DDR4"
-"Form factor" = "M.2 2280"
-Warranty = "5 years"
-[test_system]
-Mainboard = "A. Board 1"
-"Ambient temperature" = "23 °C"
-[price]
-"SIMULATED drive Alpha 1TB" = "79 USD"
-"""
-
-
-def made(base):
-    """The page: the first drive reviewed, the others as files of other houses."""
-    own = review(base / "runs", SIX[0])
-    (own / "review.toml").write_text(PUBLICATION)
-    for i, of in enumerate(SIX[1:]):
-        file = base / f"{i}.ssdlib"
-        assert cli.main(["library", "export", str(review(base / f"house-{i}", of)), "-o", str(file)]) == 0
-        assert cli.main(["library", "import", str(file), "--runs", str(base / "runs")]) == 0
-        assert file.stat().st_size < 400_000
-    out = base / "review.html"
-    review_page.write(own, None, out)
-    return out
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    return made(tmp_path_factory.mktemp("library"))
+    return page_of(tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +75,14 @@ def test_an_error_above_a_tenth_has_its_cause(page):
 
 
 def test_each_reason_for_not_claiming_is_stated_once(busy_page):
+    lone = review_page.render(next(busy_page.parent.glob("*-review-*")), [])  # has bars in place of plots
     articles = busy_page.read_text().split("<article")[1:]
     shown = [re.split("<details|</article>", article)[0] for article in articles]
     assert len(shown) == len(BUSY) + 1  # the two runs of the consistency test have one
     assert sum('class="state"' in article for article in shown) == len(BUSY) - 1
     assert [article for article in shown if "of its service time" in article] == []
+    alone = [re.split("<details|</article>", part)[0] for part in lone.split("<article")[1:]]
+    assert len(alone) == len(shown) and [article for article in alone if "of its service time" in article] == []
     load_line = next(article for article in shown if "load-line" in article)
     assert re.findall(r"<li>(Not claimed[^<]*)", load_line) == ["Not claimed (host): writes, mixed, reads"]
 
@@ -246,3 +215,28 @@ def test_the_specification_and_the_test_system(page):
     assert re.findall(r"<li>([^<]*)", ends.split('class="cons"')[1]) == ["Slow among its neighbours"]
     listed = html.split('class="facts library"')[1].split("</table>")[0]
     assert listed.count("67.1 MB, nbd, firmware 1") == 12
+
+
+STOPS = """[...document.querySelectorAll('a[href], button, input, summary, [tabindex]')]
+  .filter((el) => el.tabIndex >= 0 && !el.disabled && el.checkVisibility())"""
+MOST_STOPS = 100
+
+
+def test_the_keyboard_comes_to_every_bar_and_plot_without_a_stop_at_each(chromium, page):
+    sized(chromium, 1400)
+    chromium.open(page, ready=READY)
+    assert chromium.js(f"{STOPS}.length") <= MOST_STOPS
+    assert chromium.js(f"{STOPS}[0].hash") == "#short-h" and chromium.js("!!document.querySelector('#short-h')")
+    chromium.js(f"{STOPS}.find((el) => el.matches('.cards .row')).focus()")
+    bars = "[...document.querySelectorAll('section > .cards')[0].querySelectorAll('button.row')]"
+    press = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'KEY', bubbles: true}))"
+    for key, at in (("ArrowDown", 1), ("End", -1), ("Home", 0)):
+        chromium.js(press.replace("KEY", key))
+        assert chromium.js(f"{bars}.at({at}) === document.activeElement"), key
+    chromium.js("document.querySelectorAll('input[name=drive]')[5].click()")  # the first bar of the first card is of it
+    assert chromium.js(f"{bars}.filter((bar) => bar.tabIndex === 0 && bar.offsetParent).length") == 1
+    chromium.js(f"{STOPS}.find((el) => el.matches('article .tools button')).focus()")
+    for _ in range(3):
+        chromium.js(press.replace("KEY", "ArrowRight"))
+    second = "document.querySelectorAll('article .plots figure')[1]"
+    assert chromium.js(f"{second}.contains(document.activeElement)")

@@ -150,7 +150,9 @@ def test_a_card_has_the_library_the_best_first_and_what_cannot_be_ranked_last(pa
     ], "what died is left out"
     assert "not comparable, steady from 50 %, reviewed run from 70 %" in page.read_text()
     after_idle = card(page.read_text(), "Random writes, after idle")
-    assert [name for name, *_ in after_idle] == ["two", "&lt;b&gt;one&lt;/b&gt;"], "all have their own over-provisioning"
+    assert [name for name, *_ in after_idle] == ["two", "&lt;b&gt;one&lt;/b&gt;"], (
+        "all have their own over-provisioning"
+    )
 
 
 @pytest.mark.slow

@@ -107,8 +107,8 @@ def why_not(items: Iterable[Mapping] | None, ids: Iterable[str] = NAMES) -> str 
 
 
 def briefly(why: str) -> str:
-    """The items of a why_not() without their reasons, for a page that states these once: "host, steady". Any other
-    reason as it is."""
+    """The items of a why_not() without their reasons, which the page states once: "host, steady". Any other reason is
+    returned as it is."""
     names = [part.partition(": ")[0] for part in why.removeprefix(f"{rule.NOT_CLAIMED}, ").split("; ")]
     return ", ".join(dict.fromkeys(name for name in names if name in NAMES.values())) or why
 

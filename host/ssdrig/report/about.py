@@ -2,10 +2,11 @@
 the settings of drive and host, with those that deviate from a good set-up (reading/set_up.py). Pure."""
 
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ssdrig.base.words import size
+from ssdrig.base.words import counted, size
 from ssdrig.reading import host_power, set_up
 from ssdrig.reading.rundata import RunData
 from ssdrig.reading.smart import unhealthy as reading_of
@@ -21,6 +22,7 @@ STATES = {
     "running": ("…", "still running"),
 }
 NOT_KNOWN = "not recorded"
+NUMBER = re.compile(r"\d+(\.\d+)?( [kMGT]?B)?")
 
 
 def started(data) -> str:
@@ -211,7 +213,14 @@ def hosts_of_review(runs: Mapping[str, RunData]) -> str:
     for name, *settings in known:
         for line in _wrong(*settings):
             wrong.setdefault(line, []).append(name)
-    lines = [f"{line} ({', '.join(names)})" for line, names in wrong.items()]
+    alike: dict[str, dict[str, list[str]]] = {}  # numbers left out: lines
+    for line, names in wrong.items():
+        alike.setdefault(NUMBER.sub("", line), {})[line] = names
+    lines = []
+    for of in alike.values():
+        (line, names), more = next(iter(of.items())), sum(map(len, of.values()))
+        others = f"; alike in {counted(more - len(names), 'other run')}" if len(of) > 1 else ""
+        lines.append(f"{line} ({', '.join(names)}{others})")
     name, *first = known[0]
     table = f"<details><summary>Settings during {escape(name)}</summary>{_conditions(*first)}</details>"
     return f'<section id="host"><h2>Host and drive</h2>{_wrong_words(lines)}{table}</section>'

@@ -20,7 +20,7 @@ const Cards = (() => {
     }
   }
   function words(row, base, ref, { apart, comparable }) {
-    if (ref == null) return apart(row) ? "not comparable" : row.dataset.aside;
+    if (ref == null) return !apart(row) ? row.dataset.aside : row.classList.contains("top") ? "not claimed" : "not comparable";
     if (row === base) return "= 100 %";
     if (base && !comparable(row, base)) return "not comparable";
     const value = parseFloat(row.dataset.value), whole = base ? parseFloat(base.dataset.value) : NaN;

@@ -247,18 +247,26 @@ def cards(section: reviews.Section, members_of: Sequence[Member]) -> str:
                 out.append(shown)
             else:
                 missing[unescape(one.title)] = next(entry.value.why for entry in one.entries)
-    return (f'<div class="cards">{"".join(out)}</div>' if out else "") + without(missing)
+    label = f"{section.title}: arrow keys go from bar to bar"
+    bars_of = f'<div class="cards" role="toolbar" aria-label="{escape(label)}">{"".join(out)}</div>' if out else ""
+    return bars_of + without(missing)
 
 
 def without(why_of: Mapping[str, str]) -> str:
-    """The figures that have no card, because no drive has a value, by their reasons; "" without any."""
-    titles: dict[str, list[str]] = {}
+    """The figures that have no card, because no drive has a value, by their reasons; "" without any.
+
+    why_of: by their titles, "SLC cache, empty drive: Cache size"
+    """
+    reasons: dict[str, dict[str, list[str]]] = {}
     for title, why in why_of.items():
-        titles.setdefault(why or "the reason is not known", []).append(title)
-    return "".join(
-        f'<p class="soft">No value of {escape(arguments.listed(names, "or"))}: {escape(why)}.</p>'
-        for why, names in titles.items()
-    )
+        of, colon, name = title.rpartition(": ")
+        names = reasons.setdefault(why or "the reason is not known", {}).setdefault(of + colon, [])
+        names.append(headline.in_a_sentence(name) if of else name)
+    lines = []
+    for why, of_title in reasons.items():
+        figures = "; ".join(title + arguments.listed(names, "and") for title, names in of_title.items())
+        lines.append(f"{figures} ({why})")
+    return f'<p class="soft">No value: {escape(". ".join(lines))}.</p>' if lines else ""
 
 
 def _card(one: "Compared", drives: Sequence[Member]) -> str:

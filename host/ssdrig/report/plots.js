@@ -54,8 +54,9 @@
     bar.setAttribute("aria-label", `Save: ${title(el)}`);
     bar.append(...kinds.map((kind) => Object.assign(document.createElement("button"), { type: "button", textContent: kind, onclick: () => save(el, kind) })));
     el.querySelector("figcaption").prepend(bar);
-    Cards.roving(bar, "button");
+    if (!el.closest("article .plots")) Cards.roving(bar, "button");
   }
+  for (const plots of all("article .plots").filter((of) => of.querySelector(".tools"))) Cards.roving(plots, ".tools button"); // a review has some fifty
   const reach = () => Cards.reach(".scroll, figure.wide, article .plots, section > .cards");
   reach();
   addEventListener("resize", reach);

@@ -13,6 +13,8 @@
 
   const hidden = (style) => { const [, i] = /--m(\d+)\)/.exec(style) ?? []; return i !== undefined && !visible(i); };
 
+  const stops = all("section > .cards").map((cards) => Cards.roving(cards, "button.row"));
+
   function show() {
     drives = chosen("drive");
     ops = chosen("op");
@@ -20,6 +22,7 @@
     DATA.members.forEach((_, i) => visible(i) ? document.documentElement.style.removeProperty(`--m${i}`) : document.documentElement.style.setProperty(`--m${i}`, "transparent")); // in all plots
     for (const el of all(".legend li")) el.classList.toggle("hidden", [...el.querySelectorAll("[style]")].some((key) => hidden(key.getAttribute("style"))));
     Cards.show(document, ref, { apart, comparable: (row, other) => !apart(row) && !(other && apart(other)), visible: (row) => visible(row.dataset.run) });
+    for (const first of stops) first();
   }
   const toHash = () => history.replaceState(null, "", ref == null ? location.pathname + location.search : `#ref=${ref}`);
   function fromHash() {
@@ -41,6 +44,7 @@
     document.documentElement.classList.add("painted");
     fromHash();
     show();
+    performance.mark("ready");
     document.body.dataset.ready = "1";
   };
   document.hidden ? setTimeout(begin) : requestAnimationFrame(() => setTimeout(begin));

@@ -24,7 +24,7 @@ from ssdrig.views.context import Cell, Context, Unit, number_table, plus_minus, 
 
 NARROW, WIDE, ROW = 3, 6, 12  # columns of a figure, and of a row of plots
 ROWS_OF_HEADLINE, ROWS = 2, 1  # of plots that are not folded
-MOST_LISTED = 4  # members whose table is not folded
+MOST_LISTED = 2  # members whose table is not folded
 AVERAGE = "average-power"  # the view of a plan
 WINDOWS = {  # columns of the table of windows, by the plan's word
     "iops": "IOPS",
@@ -39,6 +39,7 @@ NAMED = ("iops", "iops/W")  # of them those whose headings have the unit
 # views that draw all runs in one plot; the others are tables and panels of a run each
 TOGETHER = ("scatter", "series", "rounds", "lines", "bars", "histogram", "load-line", "plateaus", "demand")
 PLOT = '<svg class="plot"'
+MARKED = f" {trust_strip.MARKED}"
 POWER, ENDURANCE = "Power", "Endurance"  # sections with more than their plans
 SAYS = {
     "SLC cache": review_says.slc_cache,
@@ -67,7 +68,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         tested(review, tables, publication),
         publications.device(publication),
         in_short(review, tables, members),
-        library_section(members, notes),
+        library_section(members, notes, any(trust.red(run.trust) for run in tables.values())),
         *[section(i, part, review, entries, tables, members, publication) for i, part in enumerate(reviews.sections())],
         economy.section(members, price_note),
         publications.conclusion(publication),
@@ -117,7 +118,9 @@ def write(folder: Path, against: Sequence[Path] | None, out: Path) -> None:
 
 def head(title: str, tables: Mapping[str, Table]) -> str:
     """The title and the marks of the runs: the first screen is for the headlines."""
-    out = [f'<header><div class="title"><h1>{escape(title)}</h1>']
+    out = [
+        f'<a class="skip" href="#short-h">Skip to the results</a><header><div class="title"><h1>{escape(title)}</h1>'
+    ]
     if any(run.data.header.get("simulated") for run in tables.values()):
         out.append('<strong class="badge">SIMULATED</strong>')
     if any(run.plan.scaled for run in tables.values()):
@@ -253,15 +256,15 @@ def _rating(review: Review) -> tuple[float | None, str]:
     return rated, f"its rated {size(rated)}" if rated else ""
 
 
-def library_section(members: Sequence[Member], notes: Sequence[str]) -> str:
-    """The drives of all cards and plots; a long table of them is folded."""
+def library_section(members: Sequence[Member], notes: Sequence[str], marked: bool) -> str:
+    """The drives of all cards and plots; a long table of them is folded. `marked`: some figures are not claimed."""
     table_of_members = library.listed(members, notes)
     if len(members) > MOST_LISTED:
         table_of_members = f"<details><summary>Where they come from</summary>{table_of_members}</details>"
     return (
         '<section aria-labelledby="library-h"><h2 id="library-h">Compared with</h2><p class="soft">'
         '<span class="screen click">Click a bar of any card to compare all with it. </span>★ is the best of the'
-        " comparable; hatched bars are not comparable with the reviewed drive.</p>"
+        f" comparable; hatched bars are not comparable with the reviewed drive.{MARKED * marked}</p>"
         f"{library.controls(members)}{table_of_members}</section>"
     )
 
@@ -353,7 +356,7 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
 
 
 def _reds(tables: Sequence[Table], names: Sequence[str]) -> str:
-    """What is bad in the trust strips of a plan's runs; the strips at the head of the page have the reasons."""
+    """The bad items of the trust strips of a plan's runs; the strips at the head of the page have the reasons."""
     marks: dict[str, list[str]] = {}
     for run, name in zip(tables, names, strict=True):
         if red := [trust.NAMES[item["id"]] for item in trust.red(run.trust)]:

@@ -21,7 +21,6 @@ from ssdrig.views.plateaus import html as plateaus_html
 from ssdrig.views.points.html import formula_of as by_formula
 from ssdrig.views.replay import facts as replay_facts
 from ssdrig.views.step_results import sentences
-from ssdrig.views.terms import number
 
 IDLE = (("background", "after-again"), ("load-line", "rest"), ("consistency", "idle"))  # where rest is measured
 WORK = ("bench-light-like", "bench-heavy-like", "bench-destroyer-like", "consistency")  # the work of a day
@@ -29,8 +28,8 @@ WORK = ("bench-light-like", "bench-heavy-like", "bench-destroyer-like", "consist
 
 def of_plan(run: Table) -> list[str]:
     """The results of a run of a plan besides its figures: its own formulas, lines through points, results of rests, and
-    whether the steady steps are steady. Of what is not claimed the items of the trust strip, whose reasons the page
-    states once."""
+    whether the steady steps are steady. A result that is not claimed has the items of the trust strip; the page states
+    their reasons once."""
     out, unclaimed = [], dict[str, list[str]]()
     for show in run.plan.shows:
         if show["view"] == "figure":
@@ -54,7 +53,7 @@ def of_plan(run: Table) -> list[str]:
         if lines and (doubt := trust.why_not(table.strip([row]))):
             unclaimed.setdefault(trust.briefly(doubt), []).append(row.act.label)
         else:
-            out += [f"{row.act.label}: {line}" for line in lines]
+            out += [f"{row.act.label}: {'; '.join(lines)}"] if lines else []
     out += [f"Not claimed ({items}): {', '.join(names)}" for items, names in unclaimed.items()]
     failed = [one for one in run.verdicts if not one.verdict["passed"]]
     held = [one for one in run.verdicts if one.verdict["passed"]]
@@ -65,16 +64,15 @@ def of_plan(run: Table) -> list[str]:
 
 
 def not_steady(runs: Mapping[str, Table]) -> list[str]:
-    """The steady states that were not reached or are not known. `runs`: by their names on the page."""
-    out, unclaimed = [], dict[str, dict[str, None]]()
+    """The runs whose steady states were not reached or are not known. `runs`: by their names on the page."""
+    out: dict[str, dict[str, None]] = {}
     for name, run in runs.items():
         for one in run.verdicts:
             why = str(one.verdict.get("why") or "")
-            if one.verdict["passed"] is None and why.startswith(steady.NOT_CLAIMED):
-                unclaimed.setdefault(trust.briefly(why), {})[name] = None
-            elif not one.verdict["passed"]:
-                out.append(f"{name}: {steady.heading([one.verdict])} by {_named(one)}")
-    return out + [f"{steady.NOT_KNOWN} ({items}): {', '.join(names)}" for items, names in unclaimed.items()]
+            rests = f" ({trust.briefly(why)})" if why.startswith(steady.NOT_CLAIMED) else ""
+            if not one.verdict["passed"]:
+                out.setdefault(steady.heading([one.verdict]) + rests, {})[name] = None
+    return [f"{heading}: {', '.join(names)}" for heading, names in out.items()]
 
 
 def _named(one: Verdict) -> str:
@@ -187,9 +185,13 @@ def slc_cache(tables: Sequence[Table]) -> str:
         if event["cache_bytes"] is None:
             out.append(f"{where} no end of a cache was found, {event['cache_why']}")
             continue
-        fast, slow = (number(plateau["bw_mean_MBps"], 0) for plateau in event["plateaus"][:2])
-        size = plateaus_html.sized(event)
-        out.append(f"{where} the cache takes {size} at {fast} MB/s, then {slow} MB/s")
+        fast, slow = event["plateaus"][:2]
+        speeds = [plus_minus(plateaus_html.speed_of(plateau), "MB/s") for plateau in (fast, slow)]
+        span = plateaus_html.span(slow)
+        out.append(
+            f"{where} the cache takes {plateaus_html.sized(event)} at {speeds[0]}, then the drive writes {speeds[1]}"
+            + (f" ({span} MB/s)" if span else "")
+        )
     for back in (back for run in tables for back in filling.recoveries(run.plan.shows, run.rows)):
         if back["rate_Bps"] is None:
             out.append(f"how fast it comes back is not known: {back['why']}")
@@ -203,7 +205,7 @@ def slc_cache(tables: Sequence[Table]) -> str:
 
 
 def unclaimed(tables: Sequence[Table]) -> str:
-    """The runs of which the host or an unsteady drive leaves nothing to claim; "" without any."""
+    """The runs without a claim, because of their host or because they are not steady; "" without any."""
     names: dict[str, list[str]] = {}
     for run in tables:
         names.setdefault(trust.briefly(trust.why_not(run.trust, trust.OF_LOAD) or ""), []).append(run.plan.name)

@@ -124,7 +124,9 @@ def load_line_view(context: Context) -> str:
                     plot.whisker(dot.iops, dot.power_W, dot.error_W, look)
                     words_of_dot = f"{name + ', ' if name else ''}{figure(dot.iops)} IOPS: {figure(dot.power_W)} W"
                     plot.mark(dot.iops, dot.power_W, look, words_of_dot)
-                sentences[name] = f"<p>{escape(f'{name}: ' if name else '')}{escape(in_words(line, context.reason(doubt)))}</p>"
+                sentences[name] = (
+                    f"<p>{escape(f'{name}: ' if name else '')}{escape(in_words(line, context.reason(doubt)))}</p>"
+                )
             plot.axes("IOPS", "Mean power, W")
             subjects = context.names[: context.subjects or None] if len(context.tables) > 1 else names
             lines = "".join(sentences.get(name, "") for name in subjects)

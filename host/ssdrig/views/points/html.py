@@ -207,7 +207,8 @@ def bars(context: Context) -> str:
             error = error_of(plus_minus(own.scaled(shown.scale)))
             text = trust_strip.with_mark(shown.text(value), doubt)
             text += f'<small class="error">{error}</small>' if error else ""
-            aside = escape(why if value is None else f"not claimed, {doubt}" if doubt else "")
+            note = f"not claimed, {doubt}" if doubt and not context.brief else ""  # a brief page explains the mark once
+            aside = escape(why if value is None else note)
             out.append(
                 f'<div class="row bar" style="--bar:var({colour})"><span class="head"><span>{escape(words)}</span>'
                 f'<span class="value">{text}</span></span><span class="track"><span class="fill"'
