@@ -59,7 +59,7 @@ RAILS = (
 
 # Gates of the rails that the rig can cut: `gate` high opens the series switch, `gate` + 1 high closes the discharge
 # switch. Both are pulled down on the board, so that an undriven pin (reset, REPL) leaves the rail on.
-# discharge_mOhm: the resistance after the discharge switch (2200 at 3.3 and 5 V, 10000 at 12 V; hardware/values.csv,
+# discharge_mOhm: the resistance after the discharge switch (2200 at 3.3 and 5 V, 7500 at 12 V; hardware/values.csv,
 # crowbar and its fuse).
 SWITCH = ({"rail": 0, "gate": 10, "discharge_mOhm": 2200},)
 # 18 on the four-rail board: high there holds PERST# low, high at 19 isolates the rest; both are pulled down

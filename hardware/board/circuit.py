@@ -157,7 +157,7 @@ def rail_parts(n, x, y):
     put("C07", "C", "decoupling", text["sense_capacitor"], 97, 22, {"1": sense_in, "2": sense_out}, 270)
     share = f"OVSHARE{n}"
     put("R19", "R", f"lock-out upper {text['ovp_upper']}", text["ovp_upper"], 33.5, 25, {"1": before, "2": share})
-    put("R20", "R", "pull 10k", text["ovp_lower"], 36.5, 28.5, {"1": share, "2": "GND"}, 270)
+    put("R20", "R", "lock-out lower 10k", text["ovp_lower"], 36.5, 28.5, {"1": share, "2": "GND"}, 270)
     put("C08", "C", "divider 22p", text["ovp_filter"], 34, 28.5, {"1": share, "2": "GND"}, 270)
     compared = {"1": "OVREF", "2": "GND", "3": share, "4": f"OVGATE{n}", "5": "VGATE"}
     put("U02", "TL331", "comparator", "TL331", 58, 26.5, compared)

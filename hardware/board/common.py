@@ -8,7 +8,7 @@ from part import HARDWARE, Part
 def pico_nets():
     with open(HARDWARE / "pins.csv", newline="") as file:
         nets = {row["pico_pin"]: row["net"] for row in csv.DictReader(file)}
-    nets |= {"40": None, "39": "VSYS", "36": "+3V3", "35": None, "37": None, "30": None}
+    nets |= {"40": None, "39": None, "36": "+3V3", "35": None, "37": None, "30": None}
     return nets | dict.fromkeys(("3", "8", "13", "18", "23", "28", "38", "33"), "GND")
 
 
@@ -134,7 +134,8 @@ def common_parts():
             False,
             {"3": "PERST", "2": "GND", "1": "PERST_LOW"},
         ),
-        # logic: 5 V of the always-on input behind a regulator that bears 24 V; the gate supply of 24 V from that
+        # 5 V of the always-on input behind a regulator that bears 24 V, the gate supply of 24 V from that. Not the
+        # Pico: what it draws would pull LOGIC_5V, and the lock-outs with it, down
         Part(
             "U6",
             "HT7550",
@@ -146,7 +147,7 @@ def common_parts():
             False,
             {"2": "LOGIC_IN", "3": "LOGIC_6V", "1": "GND"},
         ),
-        # a second one, for with one of them short 12 V at J1 would reach Pico and TPS61040
+        # a second one: with one of them short 12 V at J1 would reach the TPS61040
         Part(
             "U9",
             "HT7550",
@@ -168,9 +169,6 @@ def common_parts():
         *references(174),
         # not more: from 1 nF to 10 uF a TL431 of 2 mA may oscillate
         Part("C8", "C", "330p", "divider 330p", 187, 131, 270, False, {"1": "OVREF", "2": "GND"}),
-        # two: with one of them short USB still feeds nothing but the Pico
-        Part("D8", "Diode", "MBR0540", "boost diode", 148, 118.5, 180, False, {"2": "LOGIC_5V", "1": "VSYS_IN"}),
-        Part("D3", "Diode", "MBR0540", "boost diode", 148, 116, 180, False, {"2": "VSYS_IN", "1": "VSYS"}),
         Part(
             "U5",
             "TPS61040",

@@ -9,7 +9,8 @@ cut with the crowbar (fall), and its pins are let go (failsafe). Looked at is th
 powers what is left at their ends, for that stays:
 
     over     the drive gets more than 110 % of its rail
-    burns    a part gets more than twice its rating for longer than a cut, or a junction passes 175 C
+    burns    a part gets more than twice its rating for longer than a cut, a junction passes 175 C, or the crowbar's
+             fuse opens
     feeds    the supply gives more than the rail's fuse carries, and less than opens it
     pin      a GPIO passes 3.6 V, the sensor's limits
     off      the drive has no power where it should have: nothing is destroyed
@@ -246,10 +247,10 @@ def row(fault: Fault | None, rail: str) -> dict:
     if drive_V > 1.1 * volts:
         does.append("over")
         seen_by.append("rail")
-    if heat[hottest] > 2 * rated_W(rail, hottest) or "junction" in pins:
+    blown = (bar_W / v["crowbar"]) ** 0.5 > 2 * v["crowbar_fuse"]  # the crowbar's own fuse
+    if heat[hottest] > 2 * rated_W(rail, hottest) or "junction" in pins or blown:
         does.append("burns")
-        if (bar_W / v["crowbar"]) ** 0.5 > 2 * v["crowbar_fuse"]:
-            seen_by.append("fuse")  # the crowbar's own
+        seen_by += ["fuse"] if blown else []
     if FUSE_A[rail] * 1.1 < supply_A < FUSE_A[rail] * OPENS and not melts:
         does.append("feeds")
     if supply_A >= FUSE_A[rail] * OPENS or melts:

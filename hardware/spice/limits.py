@@ -52,6 +52,9 @@ CORNERS: dict[str, dict[str, float]] = {
         "lockout_fet_vth": 0.8 / 1.3,
         # TL431B from 0 to 50 C, and the comparator's offset of at most 9 mV (ST LM393, Doc ID 2164, table 3)
         "ovp_reference": 1 - 0.0085 - 0.009 / 2.495,
+        # 0.1 %, and 25 ppm/K over 25 K
+        "ovp_upper": 1 - 0.0016,
+        "ovp_lower": 1 + 0.0016,
     },
     "high": {
         "voltage": 1.05,
@@ -63,6 +66,8 @@ CORNERS: dict[str, dict[str, float]] = {
         "lockout_fet_vth": 1.5 / 1.3,
         "fet_rds_on_max": 1.3,
         "ovp_reference": 1 + 0.0085 + 0.009 / 2.495,
+        "ovp_upper": 1 + 0.0016,
+        "ovp_lower": 1 - 0.0016,
         "ovp_response": 5 / 3,
     },
 }

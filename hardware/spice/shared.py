@@ -38,7 +38,7 @@ HOST_A = 0.5  # a USB port gives it without being asked
 VSYS_V = 5.5
 SHORTS = {  # nodes at the ends of a part
     "board": {
-        **{"F1": "sensed lin", "C7": "lin 0", "C9": "l6 0", "C4": "l5 0", "D3": "d8 vsys", "D8": "l5 d8"},
+        **{"F1": "sensed lin", "C7": "lin 0", "C9": "l6 0", "C4": "l5 0"},
         **{"R26": "l5 ovref", "C8": "ovref 0"},
         **{"U7": "ovref 0", "U8": "ovref 0", "L1": "l5 lx", "D1": "boost vgate", "R13": "vgate fb", "R14": "fb 0"},
         **{"C6": "vgate fb", "D2": "vgate fb", "C5": "vgate 0", "R23": "vgate led24", "D6": "led24 0"},
@@ -71,7 +71,8 @@ EXCLUDED = {  # symbols without rows: what they join has its own
 OF_AN_IC = ("supply open", "output low", "output high", "input to output")
 REGULATORS = {"board": {"U6": "lin l6", "U9": "l6 l5"}, "breakout": {"U6": "u6 l5"}}  # input, output
 WRONG_IN_V = 12.0  # at the input of 5 V, with the supplies exchanged
-LOGIC_V = 3.8, 5.2  # of LOGIC_5V with a Pico; step 3 reads 4.2 V at least without one
+LOGIC_V = 4.3, 5.2  # of LOGIC_5V: what step 3 reads
+LOCK_OUT_TEST_Ohm = 470  # R27, which `rig doctor` puts across the reference
 # U5's switch, which closes for 0.1 us of each 0.5 whatever its current, where it has no inductor: 0.8 Ohm for a fifth
 SWITCHES = "BU5hard boost 0 i=v(boost)/4*0.5*(1 + tanh((v(l5) - 1.8)/50m))\n"
 POWERS = {  # of each part that has any
@@ -79,8 +80,6 @@ POWERS = {  # of each part that has any
         "F1": "i(Vsense)*i(Vsense)*crowbar_fuse_ohm",
         "U6": "(v(lin)-v(l6))*i(Vsense)",
         "U9": "(v(l6)-v(l5))*i(Vsense)",
-        "D8": "(v(l5)-v(d8))*i(Vd3)",
-        "D3": "(v(d8)-v(vsys))*i(Vd3)",
         "R26": "(v(l5)-v(ovref))*(v(l5)-v(ovref))/1k",
         "U7": "v(ovref)*(v(l5)-v(ovref))/1k",
         "U5": "v(l5)*i(Vl1)-v(boost)*i(Vd1)",
@@ -103,8 +102,6 @@ RATED_W = {  # F1: 468 series, 0.27 Ohm at 0.5 A; U6: data sheet; U5: SOT-23-5, 
         "F1": 0.25,
         "U6": 0.25,
         "U9": 0.25,
-        "D3": 0.25,
-        "D8": 0.25,
         "U7": 0.3,
         "U5": 0.35,
         "D1": 0.25,
@@ -225,6 +222,10 @@ def row(build: str, part: str, kind: str) -> dict:
             does.append("unprotected")  # Pico and boost converter
     if not LOGIC_V[0] <= alone["l5"] <= LOGIC_V[1] and on_part >= 0.95:
         seen_by.append("step 3")
+    if on_part >= 0.95:
+        tested = simulate.measured("shared", "sata_5v", more=text + f"Rtest ovref 0 {LOCK_OUT_TEST_Ohm}\n")
+        if tested["reference"] > faults.TEST_REFERENCE_V:
+            seen_by.append("doctor")  # no lock-out trips
     if host_A > HOST_A or max(m["vsys"] for m in cases) > VSYS_V:
         does.append("host")
     if melts:

@@ -113,7 +113,7 @@ class Rig:
         if self.kind == "prototyping":
             for ref in [ref for ref in parts if re.fullmatch(r"[A-Z]+[1-4]\d\d", ref) and self._is_extra(ref)]:
                 del parts[ref]
-            shared = "U5 U6 U9 U7 U8 R26 D2 D3 D8 R13 R14 F1 Q2 Q3 R27 R28 R29"
+            shared = "U5 U6 U9 U7 U8 R26 D2 R13 R14 F1 Q2 Q3 R27 R28 R29"
             for ref in shared.split():
                 del parts[ref]
             for n in self.at.values():
@@ -222,7 +222,7 @@ class Rig:
         in_diode_range = {
             **{"through": (source, f"SW{n}"), "back": (f"SW{n}", source), "source": (f"SRC{n}", source)},
             **{"freewheel": ("GND", f"SW{n}"), "TVS": ("GND", source), "gate clamp": (f"SRC{n}", f"GATE{n}")},
-            **{"VSYS": ("VSYS", "LOGIC_5V"), "PERST# FET": ("GND", "PERST"), "PERST# back": ("PERST", "GND")},
+            **{"PERST# FET": ("GND", "PERST"), "PERST# back": ("PERST", "GND")},
         }
         if key in in_diode_range:
             across = self._diode_V(*in_diode_range[key])

@@ -34,7 +34,7 @@ TWELVE = {
     **{"rail": 1, "name": "12V", "address": 0x41, "alert": 7, "nominal_mV": 12_000},
     "simulated": {
         **{"share": 0.0, "V": 12.0, "rise_ms": 5.0, "gate": 12, "scope": 27},
-        **{"discharge_mOhm": 10_000.0, "leak_ohm": 18_300.0},
+        **{"discharge_mOhm": 7_500.0, "leak_ohm": 18_300.0},
     },
 }
 # 10 to 90 %, of the slowest and the fastest sound rig, by the rail's mV (hardware/spice/README.md and its tolerances)
@@ -148,7 +148,7 @@ def sound(dice: Random) -> dict:
     row = settings["rails"][0]
     row["simulated"] = {**row["simulated"], "V": 12.0 * dice.uniform(0.965, 1.045)}
     row["simulated"]["rise_ms"] = dice.uniform(*RISE_ms[12_000]) / 0.8
-    row["simulated"]["discharge_mOhm"] = 10_000 * dice.uniform(0.95, 1.05)
+    row["simulated"]["discharge_mOhm"] = 7_500 * dice.uniform(0.95, 1.05)
     return settings
 
 

@@ -210,7 +210,7 @@ def test_a_firmware_with_other_values_is_found():
         "SCOPE": ({"rail": 1, "gpio": 27, "nV_per_count": 1_611_328},),
     }
     assert value_faults(swapped) == [
-        "discharge_mOhm of rail 1 is 2200, not 10000",
+        "discharge_mOhm of rail 1 is 2200, not 7500",
         "nV_per_count of rail 1 is 1611328, not 4467773",
     ]
 

@@ -120,7 +120,7 @@ def test_breakout_bill_names_the_parts_that_the_simulation_used():
     wanted = {
         quantity.part.split(" / ")[1].split(" (")[0] for quantity in circuit.VALUES.values() if " / " in quantity.part
     }
-    assert {"IRLB8743PBF", "SQP500JB-2R2", "SQP500JB-10R", "MT3608 module"} <= wanted
+    assert {"IRLB8743PBF", "SQP500JB-2R2", "SQP500JB-7R5", "MT3608 module"} <= wanted
     assert [part for part in wanted if part not in listed] == []
 
 

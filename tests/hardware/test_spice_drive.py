@@ -1,7 +1,9 @@
 """What the drive gets from a wrong supply, and from a host that drives PERST# while the rail is cut. Of the sweep of
 supplies a part; all of it: `./ssdrig selfcheck supplies`."""
 
+import re
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -89,8 +91,9 @@ def test_the_wrong_supply_leaves_the_drive_without_power(rail, final):
 @pytest.mark.parametrize("rail", MOST_V)
 def test_the_lock_out_does_not_trip_at_5_percent_too_much(rail):
     volts = simulate.values(rail)["voltage"]
-    low = simulate.values(rail)["ovp_reference"] * limits.CORNERS["low"]["ovp_reference"]
-    m = simulate.measured("failsafe", rail, more=PROTECTION, voltage=1.05 * volts, ovp_reference=low)
+    names = ("ovp_reference", "ovp_upper", "ovp_lower")
+    low = {name: simulate.values(rail)[name] * limits.CORNERS["low"][name] for name in names}
+    m = simulate.measured("failsafe", rail, more=PROTECTION, voltage=1.05 * volts, **low)
     assert m["rail"] > 1.02 * volts
 
 
@@ -109,6 +112,37 @@ def test_the_trip_voltage_is_that_of_its_divider(rail):
         trip, rel=0.01
     )
     assert 1.05 * v["voltage"] < trip < MOST_V[rail]
+
+
+def test_resistors_of_1_percent_at_opposite_ends_give_12_V_too_much():
+    values, high = simulate.values("sata_12v"), limits.CORNERS["high"]
+    changes = {name: values[name] * high[name] for name in high if name != "voltage"} | {"c_load": simulate.LITTLE_F}
+    apart = {"ovp_upper": values["ovp_upper"] * 1.01, "ovp_lower": values["ovp_lower"] * 0.99}
+    assert supplied("sata_12v", 24, 1e-5, **changes)["drive_peak"] <= MOST_V["sata_12v"]
+    assert supplied("sata_12v", 24, 1e-5, **(changes | apart))["drive_peak"] > MOST_V["sata_12v"]
+
+
+@pytest.mark.parametrize(("under_V", "over_V", "wanted_us"), [(0.095, 0.005, 1.3), (0.195, 1.0, 0.3)])
+def test_the_comparators_model_is_as_slow_as_its_data_sheet(tmp_path, under_V, over_V, wanted_us):
+    """A step of 100 mV with 5 mV of overdrive, and a large one from the share of a rail at its own voltage."""
+    values = simulate.values("m2_3v3")
+    low_V, high_V = (values["ovp_reference"] + of_V for of_V in (-under_V, over_V))
+    names = ("ovp_reference", "ovp_overdrive", "ovp_response", "ovp_headroom")
+    lines = [
+        "* the comparator",
+        ".param " + " ".join(f"{name}={values[name]}" for name in names),
+        *re.findall(r"^(?:Bcompare|Rovq|Covq) .*$", PROTECTION, re.M),
+        "Vsupply ovsupply 0 24",
+        f"Vovt ovt 0 pwl(0 {low_V} 5u {low_V} 5.001u {high_V})",
+        ".tran 5n 10u 0 5n",
+        ".meas tran gone when v(ovp_low)=0.5 fall=1",
+        ".end",
+    ]
+    (tmp_path / "comparator.cir").write_text("\n".join(lines) + "\n")
+    words = ["ngspice", "-b", "comparator.cir"]
+    output = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True).stdout
+    gone_s = float(re.search(r"^gone\s+=\s+(\S+)", output, re.M)[1])
+    assert 1e6 * gone_s - 5.001 == pytest.approx(wanted_us, rel=0.1)
 
 
 # ---- PERST#

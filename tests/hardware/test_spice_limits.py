@@ -251,6 +251,32 @@ def test_rails_come_on_without_logic():
     assert m["rail"] > 4.9 and m["net"] < 1.2 and m["into"] < (5 - m["net"]) / 10e3
 
 
+@ngspice
+@pytest.mark.parametrize("rail", ["m2_3v3", "sata_5v", "sata_12v"])
+def test_usb_that_goes_away_in_a_cut_leaves_the_rail_on_and_the_crowbar_whole(rail):
+    """Q3 of the highest threshold, Q4 of the lowest, +3V3 falling ten times slower than a Pico takes it down."""
+    v = simulate.values(rail)
+    high = v["small_fet_vth_max"]
+    m = simulate.measured("usb_gone", rail, small_fet_vth=high)
+    assert m["cut"] < 0.1 and m["rail"] > 0.95 * v["voltage"] and m["most"] < 1.01 * v["voltage"]
+    assert m["bar_j"] < v["voltage"] ** 2 / v["crowbar"] * 50e-3 * (high - v["small_fet_vth_min"]) / v["logic"]
+    assert m["bar_j"] < 0.5 / 4 and m["q4_j"] < 0.02 and m["tj"] < 100
+    assert m["fuse_i2t"] <= 0.5 * v["crowbar_fuse_i2t"]
+    slow = simulate.measured("usb_gone", rail, small_fet_vth=high, decay=0.4)
+    assert slow["fuse_i2t"] > v["crowbar_fuse_i2t"]
+
+
+@ngspice
+def test_two_regulators_of_10_ohm_leave_the_lock_outs_their_supply():
+    """And what step 3 refuses is more than they bear."""
+    text = (limits.HERE / "shared_board.lib").read_text()
+    l5_V = lambda ohm, rail1_V: simulate.measured(
+        "shared", "sata_5v", more=text, usb=0, rail1=rail1_V, regulator_ohm=ohm
+    )["l5"]
+    assert l5_V(10, 4.75) > simulate.values("sata_5v")["lockout_supply"]
+    assert l5_V(15, 5.25) < shared.LOGIC_V[0]
+
+
 # ---- single faults
 
 
@@ -483,7 +509,7 @@ def test_the_doctors_test_pulls_the_reference_below_every_share(l5_V):
         ("board", "D1", "short"),
         ("board", "U7", "open"),
         ("board", "R26", "short"),
-        ("board", "D3", "short"),
+        ("board", "U6", "input to output"),
         ("breakout", "U6", "supply open"),
         ("breakout", "F1", "open"),
     ],

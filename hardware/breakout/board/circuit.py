@@ -19,7 +19,7 @@ _spec.loader.exec_module(_board)
 NAME, ETCHED = "breakout", "ssdrig breakout"
 ALSO = (  # lines of the order: what the bill does not have
     "Not in it: the tools and the load resistor of the first power-up (hardware/README.md).",
-    "For M.2 (build one_m2_rail) instead: R119 Yageo MFR-25FTE52-4K42, R122 Yageo MFR-25FTE52-1K5, a wire in F101;"
+    "For M.2 (build one_m2_rail) instead: R119 Yageo MFP-25BRD52-4K42, R122 Yageo MFR-25FTE52-1K5, a wire in F101;"
     " for the sensor's board a shunt of 8 mOhm, Vishay WSL25128L000FEA; a 3.3 V converter that limits at 5 to 8 A, with"
     " a fuse of 3 A (Littelfuse 0287003.PXCN) and its holder in the 12 V lead.",
 )
@@ -57,7 +57,7 @@ def pico():
     """The Pico's nets: those that the one rail uses."""
     used = {"SDA", "SCL", "ALERT0", "OFF0", "DISCHARGE0", "PERST_LOW", "SYNC", "ACTIVITY", "TRIGGER", "SCOPE0"}
     nets = {pin: net if net in used | {"GND", "+3V3"} else None for pin, net in common.pico_nets().items()}
-    return nets | {"34": "FAST", "39": None, "20": "LOCKOUT_PIN"}
+    return nets | {"34": "FAST", "20": "LOCKOUT_PIN"}
 
 
 def shared():

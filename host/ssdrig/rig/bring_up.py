@@ -21,7 +21,7 @@ CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
 LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # by the rail's mV
-LOGIC_V = 4.2, 5.2  # of LOGIC_5V: U6, less its drop at the lowest input
+LOGIC_V = 4.3, 5.2  # of LOGIC_5V: U6 and U9; below that the lock-outs get less than 3.8 V at a supply of 4.9 V
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
 GATE_ISOLATION_kOhm = (
     2.2  # the same file: gate_isolation, of each of two; OFF_Ohm: lockout_off_resistor, by the rail's mV
@@ -72,12 +72,11 @@ class Circuit(NamedTuple):
     lock_out: bool
     do: str
     gate_kOhm: dict[int, float]  # hardware/values.csv and that of the breakout's board: gate_resistor, by the rail's mV
-    feeds_VSYS: bool = False  # from LOGIC_5V
 
 
 BOARD_kOhm, BREAKOUT_kOhm = {3300: 220.0, 5000: 150.0, 12000: 62.0}, {3300: 75.0, 5000: 75.0}
 BOARDS = {
-    "board": Circuit(GATE_SUPPLY_V, 0.03, True, "R13, U5; no supply there: F1", BOARD_kOhm, True),
+    "board": Circuit(GATE_SUPPLY_V, 0.03, True, "R13, U5; no supply there: F1", BOARD_kOhm),
     "breakout": Circuit(12.0, 0.05, True, "12 V at J2, the PTC F1", BREAKOUT_kOhm),
     "prototyping": Circuit(GATE_SUPPLY_V, 0.03, False, "the trimmer of the boost module; its supply", BOARD_kOhm),
 }
@@ -173,10 +172,6 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
         out.append(Reading(5, "reference held", None, words, "V", *HELD_V, "R26; is it 560 Ohm?"))
     words = "+3V3 to GND, pins 36 and 38 of the Pico's socket (open: ol)"
     out.append(Reading(2, "logic short", None, words, "kOhm", 0.5, None, "a bridge, a capacitor, a chip turned"))
-    if circuit.feeds_VSYS:
-        words = "VSYS (pin 39 of the Pico's socket) to LOGIC_5V, diode range (open: ol)"
-        do = "D3 turned or bridged: the host's USB port would feed the 5 V rail"
-        out.append(Reading(2, "VSYS", None, words, "V", *DIODE_V, do, open=True))
     if build["sideband"] is not None:
         words = "PERST# of the host to PERST# of the drive, at the rig"
         out.append(
