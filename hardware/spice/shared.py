@@ -98,16 +98,7 @@ POWERS = {  # of each part that has any
     },
 }
 RATED_W = {  # F1: 468 series, 0.27 Ohm at 0.5 A; U6: data sheet; U5: SOT-23-5, 2.8 K/W less than 350 mW at 25 C
-    "board": {
-        "F1": 0.25,
-        "U6": 0.25,
-        "U9": 0.25,
-        "U7": 0.3,
-        "U5": 0.35,
-        "D1": 0.25,
-        "D2": 0.35,
-        "D6": 0.06,
-    },
+    "board": {"F1": 0.25, "U6": 0.25, "U9": 0.25, "U7": 0.3, "U5": 0.35, "D1": 0.25, "D2": 0.35, "D6": 0.06},
     "breakout": {"U6": 0.25, "U7": 0.7, "D2": 0.5},
 }
 OTHER_W = {"board": 0.1, "breakout": 0.25}

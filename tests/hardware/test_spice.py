@@ -74,7 +74,7 @@ def test_a_study_that_ends_early_is_an_error_whatever_it_measured():
 
 @pytest.mark.parametrize("rail", ["m2_3v3", "sata_5v", "sata_12v", "u2_12v", "u2_3v3aux"])
 def test_crowbars_fuse_bears_cuts_and_sees_a_fet_that_failed_short(rail):
-    """A cut is a pulse of at most 30 % of the fuse's melting integral (makers: 29 % for 10 000 pulses, 22 % for 100 000),
+    """A cut is a pulse of at most 30 % of the fuse's melting integral (makers: 29 % for 10 000, 22 % for 100 000),
     from the largest capacitance; a FET that stays on is 2.9 times the rating or more (three times: within 1.5 s)."""
     v = simulate.values(rail)
     ohms = v["crowbar"] + v["crowbar_fuse_ohm"]
