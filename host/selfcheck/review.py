@@ -3,6 +3,7 @@ reaches, and how soon a headless Chromium paints it and answers clicks. The time
 nothing else to do, so the load is with them. The suite has the rest (tests/whole/test_review_library.py)."""
 
 import contextlib
+import io
 import os
 import shutil
 import statistics
@@ -31,7 +32,7 @@ def six_drives() -> list[Figure]:
         raise ToolMissing("a Chromium", "none on PATH", "apt-get install chromium-headless-shell")
     folder = Path(tempfile.mkdtemp(prefix="ssdrig-review-", dir="/var/tmp"))
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # what an export and an import print
+        with contextlib.redirect_stdout(io.StringIO()):  # what an export and an import print
             page = synthetic_reviews.page_of(folder, in_turn(synthetic_reviews.SIX, "review"))
         figures = [at_most("size of the page", page.stat().st_size / 1e6, "MB", MOST_MB)]
         for width, (high, most) in SCREENS.items():
