@@ -206,3 +206,8 @@ def test_the_last_lines_of_the_terminal_are_the_headline_at_any_width(run, width
     assert part.text in " ".join(line.strip() for line in lines)
     after = lines[max(i for i, line in enumerate(lines) if line.startswith("  trust ")) :]
     assert all(len(line) <= width for line in after)
+
+
+def test_a_figure_by_formula_that_is_not_claimed_says_so_once():
+    part = filled.Part("", (("Restored by idle", "not claimed, host: late"), ("Mean IOPS", "host: late")))
+    assert filled.left_out([part]) == ["not claimed: restored by idle, mean IOPS (host: late)"]

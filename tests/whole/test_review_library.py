@@ -83,6 +83,10 @@ def test_each_reason_for_not_claiming_is_stated_once(busy_page):
     assert [article for article in shown if "of its service time" in article] == []
     alone = [re.split("<details|</article>", part)[0] for part in lone.split("<article")[1:]]
     assert len(alone) == len(shown) and [article for article in alone if "of its service time" in article] == []
+    causes = busy_page.read_text().split('class="causes"')[1].split("</details>")[0]
+    assert "Random writes, written twice" in causes and "Sequential" not in causes, (
+        "the error of a figure that is not printed"
+    )
     load_line = next(article for article in shown if "load-line" in article)
     assert re.findall(r"<li>(Not claimed[^<]*)", load_line) == ["Not claimed (host): writes, mixed, reads"]
 

@@ -41,7 +41,7 @@ class Entry:
         if self.plan not in grammar.shipped():
             return "this ssdrig has no such plan yet"
         if LEVELS.index(self.level) > LEVELS.index(level):
-            return f"level {level} leaves it out, level {self.level} has it"
+            return f"part of level {self.level}, not of {level}"
         return None
 
 

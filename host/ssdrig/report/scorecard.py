@@ -140,7 +140,7 @@ def causes(members: Sequence[Member]) -> str:
     out = []
     for _, one in lines(members):
         for entry in one.entries:
-            if members[entry.member].own and entry.cause and _is_large(entry.value):
+            if members[entry.member].own and entry.cause and not entry.apart and _is_large(entry.value):
                 unit = f" {one.unit}" if one.unit else ""
                 words = f"{plus_minus(entry.value)}{unit}: {entry.cause}"
                 out.append(f"<li>{one.title}, {escape(members[entry.member].op)}: {escape(words)}</li>")

@@ -165,7 +165,7 @@ def left_out(parts: Iterable[Part]) -> list[str]:
     """The figures that are not claimed: each reason once, after the names of its figures."""
     by_reason: dict[str, dict[str, None]] = {}
     for name, why in (figure for part in parts for figure in part.lacking):
-        by_reason.setdefault(why, {})[in_a_sentence(name)] = None
+        by_reason.setdefault(why.removeprefix("not claimed, "), {})[in_a_sentence(name)] = None
     return [f"not claimed: {', '.join(names)} ({why})" for why, names in by_reason.items()]
 
 

@@ -89,7 +89,8 @@ def _counted(row: Row, name: str, every: list[Row]) -> str:
     first, last = min(int(one[0]) for one, _ in all_of), max(int(one[-1]) for one, _ in all_of) + 1
     low, high = (float(2 ** (edge / PER_OCTAVE)) for edge in (first, last))
     top = ROOM * max(float(held.max()) for _, held in all_of)
-    title = f"Latency histogram, {row.act.label}{f', round {row.round}' if row.round else ''}{name}"
+    of = "" if row.act.label == "histogram" else f", {row.act.label}"
+    title = f"Latency histogram{of}{f', round {row.round}' if row.round else ''}{name}"
     plot = svg.Plot(title, 480, 300, (low, high), (0.5, top), x_log=True, y_log=True)
     for step, count in zip(cells.tolist(), counts.tolist(), strict=True):
         plot.cell(2 ** (step / PER_OCTAVE), 2 ** ((step + 1) / PER_OCTAVE), 0.5, count, "fill:var(--blue);opacity:.55")

@@ -14,7 +14,12 @@ def check(step: Step, axes: Mapping) -> None:
         raise values.Wrong("a load whose detail is fine", f"of = {shown(step.path)}", 'add detail = "fine" to the load')
 
 
-PLATEAUS = {"cache": "cache size", "fast": "first speed", "slow": "speed after the cache", "last": "speed at the end"}
+PLATEAUS = {
+    "cache": "cache size",
+    "fast": "first speed",
+    "slow": "speed after the cache",
+    "last": "speed of the last 16 GB (at most a sixteenth)",
+}
 RECOVERY = {
     "rate": "rate at which the cache comes back",
     "delay": "rest before the cache comes back",

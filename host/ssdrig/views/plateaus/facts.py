@@ -24,8 +24,12 @@ def plateaus(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     speeds += [lacking(size.why or "one speed from the first byte to the last")] * (2 - len(speeds))
     end = event.get("last")
     at_end = speed_of(end) if end else lacking(event.get("host_limited") or "too few samples of the written bytes")
-    of = {"fast": speeds[0], "slow": speeds[1], "last": at_end}
-    return {"cache": Fact(size, "B", better="more")} | {key: Fact(speed, "MB/s") for key, speed in of.items()}
+    return {
+        "cache": Fact(size, "B", better="more"),
+        "fast": Fact(speeds[0], "MB/s"),
+        "slow": Fact(speeds[1], "MB/s"),
+        "last": Fact(at_end, "MB/s", better="more"),
+    }
 
 
 def recovery(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
