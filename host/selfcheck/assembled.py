@@ -10,15 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig.meter import chips
 from ssdrig.rig import bring_up
 
 HARDWARE = Path(__file__).resolve().parents[2] / "hardware"
 THERMAL_V = 0.045  # n kT/q
 DIODE_A = 1e-9
-SCHOTTKY, SCHOTTKY_A = ("SS34", "MBR0540"), 4e-6  # leaks some uA from 0.1 V on, as their data sheets' curves
+SCHOTTKY, SCHOTTKY_A = ("SS", "MBR05"), 4e-6  # leaks some uA from 0.1 V on, as their data sheets' curves
 LED_A = 1e-20  # 1.9 V at 1 mA
 # values.csv: threshold V, by how much it may be off, gfs S; and what the knee below adds at the threshold's current
 FET = {"IRL": (1.85, 0.5, 89.0, 0.175), "AO3400A": (1.05, 0.4, 26.0, 0.12), "BSS138": (1.15, 0.35, 0.5, -0.05)}
+# of the other polarity, in the same package: taken from the reel next to it
+P_CHANNEL = {"IRFR9024": (3.0, 1.0, 2.5, 0.1), "AO3401A": (0.9, 0.4, 17.0, 0.12), "BSS84": (1.4, 0.6, 0.1, -0.05)}
+SUPPLY_PINS = {"74HC132": ("7", "14"), "74CBTLV3125": ("7", "14")}  # ground, supply; of a sensor:
+SENSOR_PINS = "7", "6"
 FET_KNEE_V = 0.05
 REFERENCE_V = 0.002  # in place of THERMAL_V: the voltage of a reference hardly depends on its current
 SUPPLY_ohm = 0.02
@@ -27,6 +32,10 @@ METER_V, DISPLAY_V = 3.0, 1.3  # of an ohmmeter: open, and at most with a displa
 DIODE_DISPLAY_V = 2.8  # at most, in the diode range
 RANGES_A = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)  # of an ohmmeter, shorted
 LEADS_ohm = 0.05, 0.3  # of the meter
+METER_PART = 0.003  # that it may be off, in every reading by the same
+IN_OHM = ("crowbar path", "lock-out resistor", "gate stopper", "crowbar resistor", "PERST# held")
+EYE = ("references", "trips", "cold", "crowbar off", "climbs", "lamp", "lamps", "marks")  # no meter shows
+LAMP_V = 1.5  # across a lamp that is lit
 LEAK_ohm, TURNED_ohm = 2e6, 400.0  # of an electrolytic capacitor once still, and of one that is turned
 VBUS_ohm = 1e6
 LOGIC_3V3, GATE_ohm, LIT_V = 3.3, 60.0, 2.0  # the NANDs' supply and output; of CROWBAR, whose lamp is lit
@@ -83,12 +92,14 @@ class Rig:
         self.parts = netlist(HARDWARE / ("breakout/board/breakout.net" if of_breakout else "board/ssdrig.net"))
         self.at = {n: n + 1 if self.kind == "prototyping" else n for n in self.nominal_V}  # rail -> number in its nets
         self._as_built()
+        self.ordered = {ref: part.value for ref, part in self.parts.items()}
         near = lambda value, part: value * (1 + dice.uniform(-part, part))
         self.supply_V = {n: near(volts, 0.04) for n, volts in self.nominal_V.items()}
         self.aux_V = near(12.0, 0.045) if of_breakout else near(MODULE_V, 0.025)
         self.part = {ref: dice.uniform(-1, 1) for ref in self.parts}  # of its tolerance
         self.bridges: list[tuple[str, str]] = []
         self.tries_lock_out = False
+        self.meter = 1 + dice.uniform(-METER_PART, METER_PART)
         self.scope_at = {n: f"SCOPE{at}" for n, at in self.at.items()}  # net at the Pico's pin
         self.converter_A = 3.0  # of the fuse in the converter's 12 V lead
         self._seen: dict[tuple, dict[str, float]] = {}  # by the supplies
@@ -110,6 +121,9 @@ class Rig:
         else:
             for n in range(4):
                 parts[f"VBUS{n}"] = Part("1M", {"1": f"RAIL{n}_OUT", "2": "GND"})
+                rows = parts[f"J{n + 1}01"].pins  # strips of copper make it an INA228's
+                for k in (1, 4, 7, 10):
+                    parts[f"joined{n}{10 + k}"] = Part("wire", {"1": rows[str(k)], "2": rows[str(k + 1)]})
         if self.kind == "prototyping":
             for ref in [ref for ref in parts if re.fullmatch(r"[A-Z]+[1-4]\d\d", ref) and self._is_extra(ref)]:
                 del parts[ref]
@@ -183,37 +197,27 @@ class Rig:
 
     def answer(self, words: str, readings: list[bring_up.Reading]) -> str:
         """The line that its builder types when asked."""
-        for one in readings:
-            if words != one.question():
+        rails = re.match(r"rails? ([\d ]+): ", words)
+        of = [int(n) for n in rails[1].split()] if rails else [None]
+        for kind in {(one.key, one.words) for one in readings}:
+            asked = [one for one in readings if (one.key, one.words) == kind and one.rail in of]
+            if not asked or bring_up.question_of(asked) != words:
                 continue
-            if one.optional and not self.tries_lock_out:
+            if asked[0].optional and not self.tries_lock_out:
                 return ""
-            value = self.shown(one.key, one.rail)
-            if one.unit == "yes":
-                return "y" if value else "n"
-            return "ol" if np.isinf(value) else f"{value:.{self.digits}f} {one.unit}"
+            values = [self.shown(one.key, one.rail) for one in asked]
+            if asked[0].unit == "yes":
+                bad = [str(one.rail) for one, value in zip(asked, values, strict=True) if not value]
+                return "y" if not bad else " ".join(["n", *(bad if len(asked) > 1 else [])])
+            unit = asked[0].unit
+            return " ".join("ol" if np.isinf(value) else f"{value:.{self.digits}f} {unit}" for value in values)
         return ""
 
     def shown(self, key: str, rail: int | None) -> float:
         """The display of a meter of 0.3 %, in the unit of the reading; 1.0 and 0.0 for yes and no."""
-        true = self.true(key, rail)
-        return (
-            true * (1 + self.dice.uniform(-0.003, 0.003))
-            if key
-            not in (
-                "supply",
-                "drive",
-                "leads",
-                "12 V lead",
-                "fuse",
-                "crowbar fuse",
-                "references",
-                "trips",
-                "cold",
-                "crowbar off",
-            )
-            else true
-        ) + (self.dice.uniform(*LEADS_ohm) if key in ("crowbar path", "lock-out resistor") else 0.0)
+        exact = ("supply", "drive", "leads", "12 V lead", "fuse", "crowbar fuse", "logic fuse", *EYE)
+        leads_ohm = self.dice.uniform(*LEADS_ohm) if key in IN_OHM else 0.0
+        return self.true(key, rail) * (1.0 if key in exact else self.meter) + leads_ohm
 
     def true(self, key: str, rail: int | None) -> float:
         rail = next(iter(self.at)) if rail is None else rail
@@ -233,14 +237,31 @@ class Rig:
             **{"PERST#": ("PERST_HOST", "PERST"), "PERST_LOW": ("PERST_LOW", "GND"), "logic short": ("+3V3", "GND")},
             **{"interlock": (f"OFF{n}", f"LATE{n}"), "crowbar path": (f"SW{n}", f"BAR{n}")},
             **{"lock-out resistor": (f"GATE{n}", f"OVEMPTY{n}"), "crowbar gate": (f"BARGATE{n}", "GND")},
+            **{"gate stopper": (self._net("Q01", "1", rail), f"GATE{n}"), "SIDEBAND_OFF": ("SIDEBAND_OFF", "GND")},
+            "scope resistor": (f"TAP{n}", f"SCOPE{n}"),
+            **{"crowbar resistor": (f"CROWBAR{n}", f"BARGATE{n}")},
+            "lock-out pull-up": (self._net("Q05", "1", rail), "VGATE" if self.kind == "breakout" else "LOGIC_5V"),
+            "VSYS": (self.parts["U1"].pins.get("39", "open"), "GND"),
+            "lock-out line": (self.parts["U1"].pins.get("20" if self.kind == "breakout" else "1", "open"), "GND"),
         }
         if key in points:
-            return self._kiloohms(*points[key]) * (1000 if key in ("crowbar path", "lock-out resistor") else 1)
+            return self._kiloohms(*points[key]) * (1000 if key in IN_OHM else 1)
+        if key == "PERST# held":
+            volts = self._solved(self.supply_V, ("LOGIC_5V", "PERST_LOW"), ("PERST", "GND", 1e-3))["PERST"]
+            return volts / (1e-3 * (1 - volts / METER_V)) if volts < DISPLAY_V else np.inf
+        if key == "climbs":
+            ends = {f"RAIL{n}_IN", f"FUSED{n}"}
+            big = ("470u", "470u x 10", "turned")
+            return float(any(of.value in big and ends & {*of.pins.values()} for of in self.parts.values()))
+        if key == "marks":
+            marked = [(ref, part) for ref, part in self.parts.items() if ref[0] == "D" or part.symbol.startswith("74")]
+            return float(all(part.value == self.ordered[ref] for ref, part in marked))
         if key == "references":
             return float({"U7", "U8"} <= self.parts.keys())
-        if key == "crowbar fuse":
-            part = self.parts.get(self.name("F02", rail))
-            return float(part.value.split()[0]) if part else 0.0
+        if key in ("crowbar fuse", "logic fuse"):
+            part = self.parts.get(self.name("F02", rail) if key == "crowbar fuse" else "F1")
+            rating = re.match(r"[\d.]+(?= A)", part.value) if part else None
+            return float(rating[0]) if rating else 0.0
         if key in ("leads", "12 V lead"):
             return self.supply_V[rail] if key == "leads" else self.aux_V
         if key == "fuse":
@@ -248,24 +269,24 @@ class Rig:
                 return self.converter_A
             part = self.parts.get(self.name("F01", rail))
             return next((amps for of, amps in FUSE_A.items() if part and part.value.startswith(of)), 0.0)
-        if key in ("trips", "lock-out gate", "ramp", "reference held"):
+        held_at = {"lock-out gate": f"OVGATE{n}", "ramp": f"RAMP{n}", "reference held": "OVREF"}
+        held_at["share held"] = f"OVSHARE{n}"
+        if key in ("trips", *held_at):
             held = self._held()
             if key != "trips":
-                return held.get({"ramp": f"RAMP{n}", "reference held": "OVREF"}.get(key, f"OVGATE{n}"), 0.0)
+                return held.get(held_at[key], 0.0)
             out, enough_V = f"RAIL{n}_OUT", self.nominal_V[rail] / 10
             return float(held.get(out, 0.0) < enough_V < self._powered().get(out, 0.0))
         if key == "lock-out":
             return self._lock_out_V(rail)
-        volts = self._powered() if key != "crowbar off" else self._solved(self.supply_V, logic=True)
-        if key in ("cold", "crowbar off"):
-            bar = self.parts.get(self.name("R08", rail))
-            if not bar:
-                return 1.0
-            across = volts.get(bar.pins["1"], 0.0) - volts.get(bar.pins["2"], 0.0)
-            if key == "cold":
-                return float(across**2 / ohms(bar.value) < HOT_W)
-            of_both_W = across / ohms(bar.value) * volts.get(bar.pins["1"], 0.0)  # resistor and FET
-            return float(of_both_W < HOT_W and volts.get(f"CROWBAR{n}", 0.0) < LIT_V)
+        volts = self._solved(self.supply_V, logic=True) if key in ("crowbar off", "lamps") else self._powered()
+        if key == "cold":
+            return float(all(self._bar_W(volts, one) < HOT_W for one in self.at) and not self._clamps(volts))
+        if key == "crowbar off":
+            return float(self._bar_W(volts, rail) < HOT_W and volts.get(f"CROWBAR{n}", 0.0) < LIT_V)
+        if key in ("lamp", "lamps"):
+            lamps = [self.name("D05", rail)] if key == "lamp" else ["D6", "D7"][self.kind == "breakout" :]
+            return float(all(self._is_lit(volts, ref) for ref in lamps))
         at = self.at[self.leads.get(rail, rail)]
         return {
             "gate supply": volts.get("VGATE", 0.0),
@@ -278,6 +299,29 @@ class Rig:
             "share": volts.get(f"OVSHARE{n}", 0.0),
             "SCOPE": volts.get(self.scope_at[rail], 0.0),
         }[key]
+
+    def _net(self, role: str, pin: str, rail: int) -> str:
+        """Of a pin of a rail's part; an open point without it."""
+        part = self.parts.get(self.name(role, rail))
+        return part.pins.get(pin, "open") if part else "open"
+
+    def _bar_W(self, volts: dict[str, float], rail: int) -> float:
+        """In a crowbar's resistor and FET."""
+        bar = self.parts.get(self.name("R08", rail))
+        if not bar:
+            return 0.0
+        across = volts.get(bar.pins["1"], 0.0) - volts.get(bar.pins["2"], 0.0)
+        return across / ohms(bar.value) * volts.get(bar.pins["1"], 0.0)
+
+    def _clamps(self, volts: dict[str, float]) -> bool:
+        """Whether the gate supply's own zener conducts."""
+        zener = self.parts.get("D2")
+        rated = re.search(r"[BC](\d+)$", zener.value) if zener else None
+        return bool(zener and rated and volts.get(zener.pins["1"], 0.0) > 0.96 * float(rated[1]))
+
+    def _is_lit(self, volts: dict[str, float], ref: str) -> bool:
+        lamp = self.parts.get(ref)
+        return lamp is not None and volts.get(lamp.pins["2"], 0.0) - volts.get(lamp.pins["1"], 0.0) > LAMP_V
 
     def _kiloohms(self, plus: str, minus: str) -> float:
         """An ohmmeter's display: the range of the highest current that leaves less than DISPLAY_V at the leads."""
@@ -302,7 +346,7 @@ class Rig:
     def _held(self) -> dict[str, float]:
         """With PULL_ohm from OVREF to ground."""
         if ("held",) not in self._seen:
-            self._seen[("held",)] = self._solved(self.supply_V, "OVREF")
+            self._seen[("held",)] = self._solved(self.supply_V, ("OVREF", "GND"))
         return self._seen[("held",)]
 
     def _lock_out_V(self, rail: int) -> float:
@@ -321,11 +365,11 @@ class Rig:
     def _solved(
         self,
         supply_V: dict[int, float],
-        pulled: str | None = None,
+        pulled: tuple[str, str] | None = None,
         meter: tuple[str, str, float] | None = None,
         logic: bool = False,
     ) -> dict[str, float]:
-        """Volts of every net. supply_V: of the rails that are on; pulled: a net with PULL_ohm to ground; meter: its
+        """Volts of every net. supply_V: of the rails that are on; pulled: nets with PULL_ohm between; meter: its
         leads and the current that it drives; logic: with 3.3 V, the Pico's lines are low."""
         circuit = Circuit(self.bridges)
         for ref, part in self.parts.items():
@@ -336,7 +380,7 @@ class Rig:
         if supply_V and self.kind != "board":
             circuit.source("SUPPLY_12V" if self.kind == "breakout" else "VGATE", "GND", self.aux_V, 0.5)
         if pulled:
-            circuit.resistor(pulled, "GND", PULL_ohm)
+            circuit.resistor(*pulled, PULL_ohm)
         if logic:
             self._add_logic(circuit)
         if meter:
@@ -348,19 +392,24 @@ class Rig:
         if len(pins) < 2:
             return
         if kind == "VBUS" or kind == "shunt" or kind == "R":
-            circuit.resistor(pins["1"], pins["2"], ohms(value) * (1 + 0.01 * self.part.get(ref, 0.0)))
+            part_of = 0.001 if ref[2:] in ("19", "20") and len(ref) == 4 else 0.01
+            circuit.resistor(pins["1"], pins["2"], ohms(value) * (1 + part_of * self.part.get(ref, 0.0)))
         elif kind in ("F", "joined", "L"):
             circuit.resistor(pins["1"], pins["2"], 0.28 if value == "0.5 A slow" else 0.008)
         elif kind == "C" and value in ("470u", "turned"):
             circuit.resistor(pins["1"], pins["2"], TURNED_ohm if value == "turned" else LEAK_ohm)
         elif kind == "Q":
-            drain, source = (pins.get(pin) for pin in (("2", "3") if value.startswith("IRLR") else ("3", "2")))
+            drain, source = (pins.get(pin) for pin in (("2", "3") if part.symbol == "NFET_DPAK" else ("3", "2")))
             if drain and source:
                 # a turned one has its pins exchanged: the body's diode follows the pins
-                middle_V, off_V, gfs, knee_V = next(of for name, of in FET.items() if value.startswith(name))
+                kinds = FET | P_CHANNEL
+                name = next(name for name in kinds if value.startswith(name))
+                middle_V, off_V, gfs, knee_V = kinds[name]
+                other = name in P_CHANNEL
                 if gate := pins.get("1"):
-                    circuit.fet(gate, drain, source, middle_V + off_V * self.part.get(ref, 0.0) + knee_V, gfs)
-                circuit.diode(source, drain, DIODE_A)
+                    threshold_V = middle_V + off_V * self.part.get(ref, 0.0) + knee_V
+                    circuit.fet(gate, drain, source, threshold_V, gfs, -1 if other else 1)
+                circuit.diode(*((drain, source) if other else (source, drain)), DIODE_A)
         elif kind == "D":
             zener = re.search(r"(?:BZ[XT]\d+-?[BC]|SMBJ|P6KE)(\d+)", value)
             volts = float(zener[1]) * (1 + 0.02 * self.part.get(ref, 0.0)) if zener else 0.0
@@ -368,30 +417,48 @@ class Rig:
                 circuit.diode(pins["2"], pins["1"], LED_A)
             elif value == "BAT54S":
                 return
+            elif value == "SMBJ18CA":  # both ways
+                middle = f"{ref} middle"
+                circuit.diode(middle, pins["1"], DIODE_A, volts * 1.11)
+                circuit.diode(middle, pins["2"], DIODE_A, volts * 1.11)
             elif "3" in pins:
                 circuit.diode(pins["1"], pins["3"], DIODE_A, volts)
             else:
-                saturation_A = SCHOTTKY_A if value in SCHOTTKY else DIODE_A
+                saturation_A = SCHOTTKY_A if value.startswith(SCHOTTKY) else DIODE_A
+                volts = 22.0 if value == "MBR0520" else volts
                 circuit.diode(pins["2"], pins["1"], saturation_A, volts * (1.11 if "SMBJ" in value else 1))
+        elif part.symbol in SUPPLY_PINS or part.symbol in chips.CHIPS:
+            ground, supply = (pins.get(pin) for pin in SUPPLY_PINS.get(part.symbol, SENSOR_PINS))
+            if ground and supply:
+                circuit.diode(ground, supply, DIODE_A)  # of the substrate: a chip that is turned conducts
         elif part.symbol == "TL431":  # cathode and REF in one net, anode
             cathode, anode = pins["1"], pins["3"]
             if cathode != anode:
-                volts = {"TL431": 2.495, "LMV431": 1.24}[value] * (1 + 0.005 * self.part.get(ref, 0.0))
+                volts = {"LMV431": 1.24}.get(value, 2.495) * (1 + 0.005 * self.part.get(ref, 0.0))
                 circuit.diode(anode, cathode, DIODE_A, volts, REFERENCE_V)
 
     def _add_logic(self, circuit: "Circuit") -> None:
         """The Schmitt NANDs with all their lines low: the first gate's output is high, the second's low."""
-        circuit.source("+3V3", "GND", LOGIC_3V3, 1.0)
-        for part in self.parts.values():
-            if part.symbol == "74HC132":
-                for high, low in (("3", "6"), ("8", "11")):
-                    if high in part.pins and low in part.pins:
-                        circuit.source(part.pins[high], "GND", LOGIC_3V3, GATE_ohm)
-                        circuit.resistor(part.pins[low], "GND", GATE_ohm)
+        circuit.source(self.parts["U1"].pins["36"], "GND", LOGIC_3V3, 1.0)
+        chips = [
+            part.pins
+            for part in self.parts.values()
+            if part.symbol == "74HC132" and (part.pins.get("7"), part.pins.get("14")) == ("GND", "+3V3")
+        ]
+        # each pair's second gate inverts what the first makes of the lines; an input that floats is taken for low
+        for gates in ((("1", "2", "3"), ("9", "10", "8")), (("4", "5", "6"), ("12", "13", "11"))):
+            volts = circuit.solved()
+            for pins in chips:
+                for one, other, out in gates:
+                    if {one, other, out} <= pins.keys():
+                        high = min(volts.get(pins[one], 0.0), volts.get(pins[other], 0.0)) > LOGIC_3V3 / 2
+                        circuit.source(pins[out], "GND", 0.0 if high else LOGIC_3V3, GATE_ohm)
 
     def _can_boost(self) -> bool:
         """Whether converter, inductor and diode are where they belong."""
         ends = {"L1": ("LOGIC_5V", "BOOST"), "D1": ("VGATE", "BOOST")}
+        if "D2" in self.parts:  # turned it holds FEEDBACK up
+            ends["D2"] = ("VGATE", "FEEDBACK")
         right = all(
             ref in self.parts and (self.parts[ref].pins["1"], self.parts[ref].pins["2"]) == nets
             for ref, nets in ends.items()
@@ -410,7 +477,8 @@ class Rig:
         states: list[tuple] = []
         while True:
             fed_V = {ref: round(volts.get(pins["2"], 0.0), 2) for ref, pins in regulators.items()}
-            boosts = self._can_boost() and volts.get("LOGIC_5V", 0.0) > 2
+            at_output = circuit.is_one("VGATE", "FEEDBACK")
+            boosts = self._can_boost() and volts.get("LOGIC_5V", 0.0) > 2 and not at_output
             low = tuple(
                 ref
                 for ref, pins in comparators.items()
@@ -424,7 +492,8 @@ class Rig:
             states.append(state)
             again = circuit.copy()
             for ref, pins in regulators.items():
-                again.source(pins["3"], "GND", min(LOGIC_V, max(0.0, fed_V[ref] - 0.1)), 1.0)
+                most_V = 3.3 if self.parts[ref].value.startswith("HT7533") else LOGIC_V
+                again.source(pins["3"], "GND", min(most_V, max(0.0, fed_V[ref] - 0.1)), 1.0)
             if boosts:
                 upper, lower = (ohms(self.parts[ref].value) if ref in self.parts else 1e9 for ref in ("R13", "R14"))
                 again.source("VGATE", "GND", min(28.0, BOOST_FEEDBACK_V * (1 + upper / lower)), 50.0)
@@ -448,12 +517,16 @@ class Circuit:
         self.diodes: list[
             tuple[int, int, float, float, float]
         ] = []  # anode, cathode, saturation A, breakdown and its knee, V
-        self.fets: list[tuple[int, int, int, float, float]] = []  # gate, drain, source, threshold V, gfs S
+        self.fets: list[tuple[int, int, int, float, float, int]] = []  # gate, drain, source, threshold V, gfs S, sign
 
     def _root(self, net: str) -> str:
         while net in self.same:
             net = self.same[net]
         return net
+
+    def is_one(self, net: str, other: str) -> bool:
+        """Whether a bridge makes them one net."""
+        return self._root(net) == self._root(other)
 
     def _at(self, net: str) -> int:
         self.names[net] = self.nets.setdefault(self._root(net), len(self.nets))
@@ -478,8 +551,9 @@ class Circuit:
         knee_V = breakdown_V - sharp_V * np.log(1e-3 / saturation_A) if breakdown_V else 0.0
         self.diodes.append((self._at(anode), self._at(cathode), saturation_A, knee_V, sharp_V))
 
-    def fet(self, gate: str, drain: str, source: str, threshold_V: float, gfs_S: float) -> None:
-        self.fets.append((self._at(gate), self._at(drain), self._at(source), threshold_V, gfs_S))
+    def fet(self, gate: str, drain: str, source: str, threshold_V: float, gfs_S: float, sign: int = 1) -> None:
+        """sign: -1 of a P-channel, whose gate is to be below its source"""
+        self.fets.append((self._at(gate), self._at(drain), self._at(source), threshold_V, gfs_S, sign))
 
     def solved(self, start: dict[str, float] | None = None) -> dict[str, float]:
         """Volts of each net against ground. Raises ArithmeticError if they do not settle. start: a guess"""
@@ -526,11 +600,11 @@ class Circuit:
                 stamp(conductance, anode, cathode, slope)
                 amperes[anode] += slope * across - flow
                 amperes[cathode] -= slope * across - flow
-            for gate, drain, source, threshold_V, gfs in self.fets:
+            for gate, drain, source, threshold_V, gfs, sign in self.fets:
                 # the square law, rounded at the threshold, alike in both directions
-                of_source, by_source = _square(volts[gate] - volts[source] - threshold_V)
-                of_drain, by_drain = _square(volts[gate] - volts[drain] - threshold_V)
-                flow = gfs * (of_source - of_drain)
+                of_source, by_source = _square(sign * (volts[gate] - volts[source]) - threshold_V)
+                of_drain, by_drain = _square(sign * (volts[gate] - volts[drain]) - threshold_V)
+                flow = sign * gfs * (of_source - of_drain)
                 by_gate, by_d, by_s = gfs * (by_source - by_drain), gfs * by_drain, -gfs * by_source
                 rest = flow - by_gate * volts[gate] - by_d * volts[drain] - by_s * volts[source]
                 for net, sign in ((drain, 1), (source, -1)):

@@ -18,6 +18,7 @@ from conftest import ROOT
 
 from selfcheck import bring_up as bench
 from selfcheck import doctor as doctor_bench
+from selfcheck import drawn
 from ssdrig import cli
 from ssdrig.base.errors import NoAnswer, RigError, UsageError
 from ssdrig.commands import rig_doctor
@@ -245,7 +246,7 @@ def test_limits_are_those_of_the_readme():
 )
 def test_an_answer_is_judged(text, ok):
     reading = next(one for one in READINGS if one.key == "OFF")
-    assert bring_up.asked(reading, asked([text]))[0].ok is ok
+    assert bring_up.asked([reading], asked([text]))[0][0].ok is ok
 
 
 @pytest.mark.parametrize("text", ["", "x", "nan", "2.2 V", "y", "2300", "2.2.0"])
@@ -259,19 +260,16 @@ def test_a_step_is_not_failed_by_what_was_typed_wrong():
     """3.3 A for V, mV without a unit, an empty line, a comma; each is asked for again or understood."""
     wanted = [one for one in bring_up.readings(builds.read("one_m2_rail")) if one.step == 4]
     heard = []
-    done = bring_up.step(4, wanted, asked(["3.31 A", "3310", "3310 mV", "", "3,305 V", "maybe", "y", ""], heard.append))
-    assert {check.name: check.ok for check in done.checks} == {
-        "supply": True,
-        "drive": True,
-        "lost": True,
-        "cold": True,
-    }
+    typed = ["3.31 A", "3310", "3310 mV", "", "3,305 V", "maybe", "y", "y", ""]
+    done = bring_up.step(4, wanted, asked(typed, heard.append))
+    names = ("supply", "drive", "lost", "lamp", "cold")
+    assert {check.name: check.ok for check in done.checks} == dict.fromkeys(names, True)
     assert done.checks[0].value == pytest.approx(3.31) and sum("found:" in line for line in heard) == 4
 
 
 def test_an_open_circuit_can_be_kept_as_json():
     reading = next(one for one in READINGS if one.key == "through")
-    check, _ = bring_up.asked(reading, asked(["ol"]))
+    ((check, _),) = bring_up.asked([reading], asked(["ol"]))
     assert check.why == "open" and "seen" not in check.words() and ": open, expected" in check.words()
     assert check.ok and json.loads(json.dumps(check._asdict(), allow_nan=False))["value"] == 1e9
 
@@ -365,33 +363,106 @@ def lines_of(rig, steps):
     """What the builder of a rig types in these steps, each with a line for its photo."""
     out = []
     for number in steps:
-        out += [rig.answer(one.question(), READINGS) for one in READINGS if one.step == number] + [""]
+        kinds = dict.fromkeys((one.key, one.words) for one in READINGS if one.step == number)
+        same = [[one for one in READINGS if one.step == number and (one.key, one.words) == kind] for kind in kinds]
+        out += [rig.answer(bring_up.question_of(readings), READINGS) for readings in same] + [""]
     return [f"{line}\n" for line in out]
 
 
 def stored():
-    return stored_steps.read(stored_steps.Key(BUILD)).done
+    """The steps that have ended."""
+    return [one for one in stored_steps.read(stored_steps.Key(BUILD)).done if one.utc_ns is not None]
 
 
 def test_without_a_terminal_an_answer_that_is_none_ends_it_with_its_own_code():
-    done = piped("10\n3.3 A\n")
+    done = piped("10 7.5\n3.3 A\n")
     assert done.returncode == NoAnswer.exit_code == 22
     assert done.stderr.count("error:") == 1 and "found: amperes: '3.3 A'" in done.stderr and not stored()
 
 
 @pytest.mark.parametrize("steps", [1, 3, 6])
-def test_the_steps_before_an_interruption_are_offered_again(steps):
+def test_the_readings_before_an_interruption_are_not_asked_again(steps):
     """Standard input ends within the next step, as of a terminal that is closed."""
-    typed = lines_of(soldered(7), range(1, steps + 1))
-    first = piped("".join(typed))
+    typed, beyond = lines_of(soldered(7), range(1, steps + 1)), lines_of(soldered(7), [steps + 1])[:2]
+    first = piped("".join([*typed, *beyond]))
     assert first.returncode == (NoAnswer.exit_code if steps < 6 else RigError.exit_code), first.stderr
     assert [one.step for one in stored()] == [*range(1, steps + 1)]
-    again = piped("y\n")
-    assert again.returncode == first.returncode and f"resumed at step {steps + 1}: steps 1 to {steps}" in again.stderr
+    begun = stored_steps.read(stored_steps.Key(BUILD)).done[steps:]
+    assert [len(one.checks) > 1 for one in begun] == ([True] if steps < 6 else [])
+    again = piped("\n")
+    assert again.returncode == first.returncode and f"resumed at step {steps + 1}:" in again.stderr
     assert f"[{steps + 1} of 9]" in again.stderr or steps == 6
     assert f"[{steps} of 9]" not in again.stderr
-    afresh = piped("n\n")
+    afresh = piped("1\n")
     assert "[1 of 9]" in afresh.stderr and "resumed" not in afresh.stderr and len(stored()) == steps
+
+
+def test_a_repaired_rig_goes_on_at_the_step_that_had_failed():
+    """What was read of the other rail stays; the certificate has what had failed."""
+    sound, bad = soldered(7), soldered(7, fault=bench.BY_HAND["OFF without its pull-down"][1])
+    first = piped("".join([*lines_of(sound, (1,)), *lines_of(bad, (2,))]), "--json")
+    made = json.loads(first.stdout)
+    assert first.returncode == RigError.exit_code and made["failed"] == ["rail 0: OFF"]
+    assert "repair" in first.stderr
+    failed = stored_steps.read(stored_steps.Key(BUILD)).done
+    assert [one.failed for one in failed] == [False, True]
+    asked_again = []
+
+    def ask(words):
+        asked_again.append(words)
+        return "" if words.startswith("go on at step 2") else sound.answer(words, READINGS)
+
+    questions = answers.Questions(ask, lambda words: None)
+    with pytest.raises(UsageError):  # no board is there after step 6
+        rig_doctor.brought_up("nowhere", stored_steps.Key(BUILD), None, questions)
+    of_2 = asked_again[1 : asked_again.index("photo of this step, a file (Enter: none): ")]
+    assert of_2 and all("rail 1" not in words or "rails" in words for words in of_2)
+    done = stored_steps.read(stored_steps.Key(BUILD)).done
+    assert [one.step for one in done] == [1, 2, 3, 4, 5, 6] and not any(one.failed for one in done)
+    assert [(check.name, check.rail, check.ok) for check in done[1].repaired] == [("OFF", 0, False)]
+    assert done[0] == failed[0]
+
+
+def test_readings_of_several_rails_go_in_one_line_or_in_several():
+    wanted = [one for one in READINGS if one.key in ("OFF", "DISCHARGE")]
+    whole = bring_up.step(2, wanted, asked(["2.3 2,31 kOhm", "2.2 2.2", ""]))
+    parts = bring_up.step(2, wanted, asked(["2.3", "2310 Ohm", "2.2", "2.2", ""]))
+    assert [check.value for check in whole.checks] == [2.3, 2.31, 2.2, 2.2] and not whole.failed
+    assert whole.checks == parts.checks
+    stopped = bring_up.step(2, wanted, asked(["2.3 22", ""]))
+    assert [(check.rail, check.ok) for check in stopped.checks] == [(0, True), (1, False)]
+
+
+@pytest.mark.parametrize(
+    ("typed", "bad"),
+    [(["y"], []), (["1"], [1]), (["n 0 1"], [0, 1]), (["n", "0, 1"], [0, 1]), (["7", "maybe", "y"], [])],
+)
+def test_a_question_of_several_rails_names_those_that_are_not_so(typed, bad):
+    wanted = [bring_up.Reading(1, "climbs", rail, "does it climb", "yes", 1, 1, "C01") for rail in (0, 1)]
+    assert [check.rail for check, _ in bring_up.asked(wanted, asked(typed)) if not check.ok] == bad
+
+
+@pytest.mark.parametrize(
+    ("held_V", "digit", "ok"), [(2.305, 0.001, True), (2.281, 0.001, False), (2.35, 0.001, False), (2.29, 0.02, None)]
+)
+def test_the_hysteresis_is_what_the_share_rises_by(held_V, digit, ok):
+    """25 mV at 5 V: 4.7 V of Q05's gate through 1 MOhm into 5.4 kOhm."""
+    values = {"supply": 5.0, "share": 2.281, "lock-out gate": 4.7}
+    known = [checks.figure(name, 1, value, "V", None, None, "") for name, value in values.items()]
+    held = checks.figure("share held", 1, held_V, "V", None, None, "")
+    digits = {("share", 1): digit, ("share held", 1): digit}
+    (check,) = bring_up.derived(held, [*known, held], digits)
+    assert check.name == "hysteresis" and check.ok is ok and check.value == pytest.approx(1000 * (held_V - 2.281))
+
+
+def test_a_board_of_four_rails_asks_once_for_each_kind():
+    """Not once for each rail."""
+    wanted = bring_up.readings(builds.read("four_rails"))
+    questions = {(one.step, one.key, one.words) for one in wanted}
+    assert len(questions) < 0.4 * len(wanted)
+    for step in {one.step for one in wanted}:
+        kinds = [(one.key, one.words) for one in wanted if one.step == step]
+        assert len(set(kinds)) == 1 + sum(a != b for a, b in zip(kinds, kinds[1:], strict=False))
 
 
 def test_the_steps_of_one_rig_are_not_those_of_another():
@@ -425,19 +496,20 @@ def test_a_signal_loses_the_step_under_way_alone(number):
     how = {"stdin": theirs, "stdout": theirs, "stderr": theirs, "env": env, "cwd": ROOT, "preexec_fn": listens}
     process = subprocess.Popen(argv, **how)
     os.close(theirs)
-    seen = until(ours, b"lead or holder, A: ")
+    seen = until(ours, b"lead or holder, ")
     for line in typed:
         os.write(ours, line.encode())
-    seen = until(ours, b"VGATE to GND, V: ")
+    os.write(ours, b"".join(line.encode() for line in lines_of(soldered(9), (3,))[:1]))
+    seen += until(ours, b"VGATE to GND, V: ")
     process.send_signal(number)
     process.wait(60)
     os.close(ours)
     assert b"[3 of 9]" in seen and [one.step for one in stored()] == [1, 2]
-    again = piped("y\n0\n\n", "--json")
+    again = piped("\n0\n\n", "--json")
     made = json.loads(again.stdout)
     assert made["failed"] == ["gate supply"] and [one["step"] for one in made["bring_up"]] == [1, 2, 3]
     assert made["bring_up"][0]["utc_ns"] < made["bring_up"][2]["utc_ns"] <= made["utc_ns"]
-    assert again.returncode == RigError.exit_code and not stored()
+    assert again.returncode == RigError.exit_code and len(stored()) == 3
 
 
 def until(terminal, wanted):
@@ -486,3 +558,64 @@ def test_a_first_power_up_of_a_stand_in(name, step, tmp_path, monkeypatch):
     names = {check["name"] for check in steps[8]}
     assert ("resets leave it on" in names) == (step is None) and "resistance before the sensor" in names
     assert "voltage less the voltmeter's" in {check["name"] for check in steps[7]}
+
+
+def test_a_drawn_fault_is_the_same_for_a_seed_and_of_every_kind():
+    parts = soldered(1, "one_rail").parts
+    faults = drawn.draw(7, parts, 16)
+    assert [(one.kind, one.of) for one in faults] == [(one.kind, one.of) for one in drawn.draw(7, parts, 16)]
+    assert [one.kind for one in faults] == 2 * [*drawn.KINDS]
+    assert {one.of for one in faults} != {one.of for one in drawn.draw(8, parts, 16)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "seen"),
+    [
+        ("missing", "C102", (9, "5 V: gate capacitor missing, no soft start")),
+        ("a tenth", "C102", (9, "5 V: gate capacitor missing, no soft start")),
+        ("missing", "U2", (9, "5 V: crowbar's switch open, or its resistor or fuse")),
+        ("open", "Q103 1", (9, "5 V: line to the gate open")),
+        ("missing", "R27", (9, "nothing trips the lock-outs")),
+        ("missing", "R1", (7, "sensor absent")),
+        ("bridged", "U1 6-7", (7, "sensor absent")),
+        ("turned", "D106", (9, "red lamp")),
+        ("missing", "C1", None),
+    ],
+)
+def test_what_a_drawn_fault_is_to_the_self_test(kind, of, seen):
+    plain = soldered(1, "one_rail")
+    (one,) = [one for one in drawn.population(plain.parts)[kind] if one.of == of]
+    rig = soldered(1, "one_rail", one.fault)
+    assert drawn.seen_by_the_rig(rig, plain) == seen and drawn.seen_by_the_rig(plain, plain) is None
+    assert seen is None or seen[1] == "red lamp" or seen[1] in doctor_bench.FAULTS
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "word"),
+    [
+        ("missing", "C204", "harmless"),
+        ("missing", "R24", "harmless"),
+        ("missing", "R224", None),  # hysteresis of a lock-out, not the lamp's resistor
+        ("open", "U1 38", "harmless"),
+        ("bridged", "U1 38-39", None),
+        ("missing", "C6", "harmless"),
+        ("bridged", "C6 1-2", None),
+        ("missing", "U4", "untried"),
+        ("exchanged", "R8 R22", "untried"),
+        ("exchanged", "R8 R108", None),
+    ],
+)
+def test_what_no_step_sees_is_named_or_a_gap(kind, of, word):
+    known = drawn.untold(drawn.Drawn(kind, of, lambda rig: None), builds.read("four_rails"))
+    assert (known and known[0]) == word
+
+
+def test_parts_that_are_named_are_on_the_board():
+    """Q04 is a rail's part: Q104 of the board's netlist."""
+    for name in ("four_rails", "one_rail"):
+        refs = {*soldered(1, name).parts}
+        for one in bring_up.readings(builds.read(name)):
+            text = one.do.partition("the board: ")[0] if name == "one_rail" else one.do
+            for ref in re.findall(r"\b[A-Z]\d{1,2}\b", f"{one.words} {text}"):
+                of_rail = f"{ref[0]}1{ref[1:].zfill(2)}"
+                assert ref in refs or of_rail in refs, (name, one.key, ref)

@@ -194,6 +194,23 @@ def test_a_file_that_makes_no_sense_is_said_and_nothing_is_measured(tmp_path, te
         assert "firmware stops: ValueError: board.json: " in b.logs() and b.bodies(wire.HELLO) == []
 
 
+@pytest.mark.parametrize(
+    "name, gpio",
+    [
+        *(("one_rail", gpio) for gpio in (4, 6, 10, 11, 22, 26, True)),
+        *(("four_rails", gpio) for gpio in (18, 19)),
+        ("ina229", 0),
+    ],
+)
+def test_a_pin_in_use_does_not_trip_the_lock_outs(tmp_path, name, gpio):
+    """SDA, ALERT, both gates, SYNC, SCOPE, the side-band, MISO: the host refuses them, and so does the board."""
+    build = builds.read(name) | {"lock_outs": gpio}
+    assert builds.complaint(build)
+    with Board(tmp_path, 2.5, flash_of(tmp_path, json.dumps(build))) as b:
+        b.until(lambda: "board.json" in b.logs())
+        assert "lock_outs of no free GPIO" in b.logs() and b.bodies(wire.HELLO) == []
+
+
 def test_a_board_that_cannot_say_what_is_wrong_is_reset_all_the_same(tmp_path):
     """No memory is left for the words: a board at its prompt would be silent for ever."""
     settings = flash_of(tmp_path, "[]")

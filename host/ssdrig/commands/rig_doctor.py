@@ -21,6 +21,7 @@ from ssdrig.rig.checks import of_hello
 from ssdrig.switch.pico import unless_on
 
 MARK = r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}"
+GOES_ON = "the readings so far are kept; the same command goes on from there"
 WORDS = "test the rig itself, without a drive and then with a resistor, and keep its certificate"
 
 
@@ -89,12 +90,15 @@ def _doctor(args: argparse.Namespace) -> int:
             try:
                 made = brought_up(args.port, key, resistor, questions, args.afresh)
             except (KeyboardInterrupt, SsdrigError):
-                if done := stored_steps.read(key).done:
-                    _say(f"steps {done[0].step} to {done[-1].step} are kept: the same command offers to continue there")
+                if stored_steps.read(key).done:
+                    _say(GOES_ON)
                 raise
             path = certificate.keep(made, args.to)
-            with contextlib.suppress(OSError):
-                stored_steps.forget(key)
+            if made["passed"]:
+                with contextlib.suppress(OSError):
+                    stored_steps.forget(key)
+            elif stored_steps.read(key).done:
+                _say(f"supply off, repair what FAIL names; {GOES_ON}")
     else:
         port = ports.find(args.port)
         connect = (lambda words: None) if args.yes else _ask
@@ -121,7 +125,7 @@ def brought_up(
     afresh: bool = False,
 ) -> dict:
     """The certificate of a first power-up. A step by hand that fails is the last one: the board is not asked then.
-    Raises NoAnswer, UsageError (steps of another rig), and what examined() does; the steps that have passed are stored.
+    Raises NoAnswer, UsageError (steps of another rig), and what examined() does; each answer is stored.
 
     afresh: no step that is stored is offered"""
 
@@ -129,9 +133,15 @@ def brought_up(
         try:
             stored_steps.keep(key, done, serial)
         except OSError as error:
-            questions.show(f"  this step is not stored, in case of an interruption: {error.strerror}")
+            if not refused:
+                questions.show(f"  readings are not stored, in case of an interruption: {error.strerror}")
+            refused.append(error)
 
+    refused: list[OSError] = []
     questions.show("where each point is, and the tools: hardware/README.md, First power-up")
+    questions.show(
+        "Q04 is that of the rail: Q104 of rail 0, Q204 of rail 1; the readings of several rails go in one line"
+    )
     stored = stored_steps.Stored([], None) if afresh else _continued(stored_steps.read(key), key, questions)
     done = bring_up.by_hand(key.build, questions, key.board, stored.done, keep)
     if bring_up.first_failed(done):
@@ -150,6 +160,7 @@ def brought_up(
     checks += bring_up.of_voltmeter(done, checks)
     checks += bring_up.without_resistor(key.build, resistor[0] if resistor else None)
     if all(check.ok is not False for check in checks):
+        checks += bring_up.red_lamps(key.build, questions, key.board)
         checks += bring_up.run_held(key.build, questions)
     return _of_steps(hello, bring_up.grouped(done, checks), resistor)
 
@@ -160,7 +171,8 @@ def _continued(stored: stored_steps.Stored, key: stored_steps.Key, questions: an
     if not done:
         return nothing
     last = done[-1]
-    at = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime((last.utc_ns or 0) / 1e9))
+    ended = [one.utc_ns for one in done if one.utc_ns is not None]
+    at = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(max(ended) / 1e9)) if ended else "not yet"
     of = (
         f"rig {stored.serial}"
         if stored.serial
@@ -168,14 +180,33 @@ def _continued(stored: stored_steps.Stored, key: stored_steps.Key, questions: an
         if key.mark
         else "a rig without a mark"
     )
-    questions.show(f"steps {done[0].step} to {last.step} of this build, {of}, passed, the last at {at}:")
-    for check in (check for one in done for check in one.checks):
-        questions.show(f"  {check.words()}")
-    questions.show("take them again if this is another rig (--mark NAME keeps two apart), or if anything was soldered")
-    if not questions.yes(f"continue at step {last.step + 1}, or (n) from step 1; y or n: "):
-        return nothing
-    questions.show(f"resumed at step {last.step + 1}: steps {done[0].step} to {last.step} are those of {at}")
-    return stored
+    passed = last.utc_ns is not None and not last.failed
+    under_way = last.step + 1 if passed else last.step
+    questions.show(f"readings of this build, {of}; the last step ended: {at}")
+    for one in done:
+        for line in bring_up.summary(one.checks):
+            questions.show(f"  step {one.step}: {line}")
+    questions.show(
+        "another rig: 1 (--mark NAME keeps two apart); after soldering: the step that reads what you touched"
+    )
+    how = "again" if last.failed else "where it stopped" if not passed else "which is next"
+    words = f"go on at step {under_way}, {how} (Enter), or again from an earlier one (its number): "
+    number = questions.answer(words, lambda text: _step(text, under_way))
+    done = [one for one in done if one.step < number or one.step == number == under_way]
+    if done:
+        taken = sum(len(one.checks if one.step < number else one.again().checks) for one in done)
+        questions.show(f"resumed at step {number}: {taken} readings are those of before")
+    return stored_steps.Stored(done, stored.serial) if done else nothing
+
+
+def _step(text: str, under_way: int) -> int:
+    """The number of a step up to the one under way, the meaning of an empty line. Raises UsageError."""
+    typed = text.strip().lower()
+    if typed in ("", *answers.YES):
+        return under_way
+    if not typed.isdecimal() or not 1 <= int(typed) <= under_way:
+        raise UsageError(f"a step from 1 to {under_way}, or Enter", repr(text.strip()), "1: all of them again")
+    return int(typed)
 
 
 def _of_steps(hello: dict, done: list[bring_up.Done], resistor: tuple[int, float] | None) -> dict:

@@ -3,7 +3,7 @@ asked for again, with the expected form; a few times at a terminal, never withou
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeVar, overload
 
 from ssdrig.base.errors import NoAnswer, UsageError
@@ -134,27 +134,83 @@ class Questions:
         fits: whether a value in `unit` is as expected
         optional: None for an empty line
         may_be_open: as of number()"""
-        doubted = self.tries == 1 or fits is None
+        return self.numbers(words, unit, [fits], optional, may_be_open)[0]
 
-        def parsed(text: str) -> Number | None:
-            nonlocal doubted
+    def numbers(
+        self,
+        words: str,
+        unit: str,
+        fits: Sequence[Callable[[float], bool] | None],
+        optional: bool = False,
+        may_be_open: bool = False,
+    ) -> list[Number | None]:
+        """The readings of one line, separated by spaces, as many as were typed: one at least.
+
+        fits: of each reading that may come, in order
+        optional: all None for an empty line
+        unit, may_be_open: as of number()"""
+        doubted: set[int] = set()
+
+        def parsed(text: str) -> list[Number | None]:
             if optional and not text.strip():
-                return None
-            out = number(text, unit, may_be_open)
-            if not doubted and not out.with_unit and fits and not fits(out.value):
-                doubted = True
-                for factor in (1 / SLIP, SLIP):
-                    if fits(out.value * factor):
-                        other = _named(unit, factor)
-                        typed = text.strip()
-                        raise UsageError(
-                            f"a number of {unit}",
-                            f"{typed}, which is {digits(out.value * factor, 4)} {unit} if it is in {other}",
-                            f"type it with its unit: {typed} {other}, or {typed} {unit}",
-                        )
+                return [None] * len(fits)
+            typed = _separate(text) if len(fits) > 1 else [text]
+            if len(typed) > len(fits):
+                raise UsageError(
+                    f"{len(fits)} readings at most", f"{len(typed)}: {text.strip()!r}", "one for each rail"
+                )
+            out: list[Number | None] = []
+            for k, (one, fit) in enumerate(zip(typed, fits, strict=False)):
+                value = number(one, unit, may_be_open)
+                if self.tries > 1 and k not in doubted:
+                    doubted.add(k)
+                    _doubt(value, one, unit, fit)
+                out.append(value)
             return out
 
         return self.answer(words, parsed)
+
+    def which(self, words: str, rails: Sequence[int]) -> list[int]:
+        """The rails that the user names, or none for yes."""
+
+        def parsed(text: str) -> list[int]:
+            typed = text.replace(",", " ").split()
+            if typed and typed[0].lower() in NO:
+                typed = typed[1:] or ["n"]
+            named = [int(one) for one in typed if one.isdigit()]
+            if len(typed) == len(named) and typed and set(named) <= {*rails}:
+                return named
+            if len(typed) == 1 and typed[0].lower() in YES:
+                return []
+            do = "y if all are so; otherwise the numbers of the others, such as 2"
+            raise UsageError("y, or rails of " + " ".join(map(str, rails)), repr(text.strip()) or "an empty line", do)
+
+        return self.answer(words, parsed)
+
+
+def _separate(text: str) -> list[str]:
+    """The readings of a line, each with its unit: "3.3 V 5 ol" -> ["3.3 V", "5", "ol"]."""
+    out: list[str] = []
+    for one in text.replace(";", " ").split():
+        if out and not one[0].isdigit() and one[0] not in "+-.," and one.lower() not in OPEN:
+            out[-1] += f" {one}"
+        else:
+            out.append(one)
+    return out or [text]
+
+
+def _doubt(value: Number, typed: str, unit: str, fits: Callable[[float], bool] | None) -> None:
+    """Raises UsageError for a value without a unit that fits only in the next prefix."""
+    if value.with_unit or fits is None or fits(value.value):
+        return
+    for factor in (1 / SLIP, SLIP):
+        if fits(value.value * factor):
+            other, text = _named(unit, factor), typed.strip()
+            raise UsageError(
+                f"a number of {unit}",
+                f"{text}, which is {digits(value.value * factor, 4)} {unit} if it is in {other}",
+                f"type it with its unit: {text} {other}, or {text} {unit}",
+            )
 
 
 def _named(unit: str, factor: float) -> str:

@@ -1,6 +1,6 @@
 """The first power-up of a self-built rig, step by step as in hardware/README.md: what the builder reads
-on a meter before the Pico is in its socket, then what the rig's self-test finds. The first step that fails is the last:
-after it parts may burn."""
+on a meter before the Pico is in its socket, then what the rig's self-test finds. The first step that fails is the last
+until it is repaired: after it parts may burn."""
 
 import hashlib
 import math
@@ -20,7 +20,7 @@ from ssdrig.rig.builds import GATE_SUPPLY_V
 CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
-LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.35, 5.59), 12000: (12.8, 13.5)}  # by the rail's mV
+LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.37, 5.57), 12000: (12.85, 13.35)}  # by the rail's mV
 LOGIC_V = 4.3, 5.2  # of LOGIC_5V: U6 and U9; below that the lock-outs get less than 3.8 V at a supply of 4.9 V
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
 GATE_ISOLATION_kOhm = (
@@ -28,7 +28,7 @@ GATE_ISOLATION_kOhm = (
 )
 OFF_Ohm = {3300: 22.0, 5000: 22.0, 12000: 220.0}
 OVP_LOWER_kOhm, HYSTERESIS_kOhm = 10.0, 1000.0
-CROWBAR_FUSE_A = 0.5
+CROWBAR_FUSE_A = LOGIC_FUSE_A = 0.5
 # hardware/values.csv, of the fastest and of the slowest rise: fet_vth_min and _max; gate_capacitor, 1 % of the gate
 # resistor, and of the slowest the FETs' own capacitance, which takes up to 12 nF more
 FET_THRESHOLD_V, GATE_uF = (1.35, 2.35), (0.1 * 0.95 * 0.99, 0.1 * 1.05 * 1.01 + 0.012)
@@ -41,7 +41,8 @@ FUSE_A = {3300: 3.0, 5000: 10.0, 12000: 7.5}  # by the rail's mV; of an M.2 rail
 # two diodes in series show 1.0 to 1.25 V; a sound pair of FETs from 1.35 V on, their threshold, or ol
 DIODE_V = 1.3, 5.0
 UNPOWERED = 2  # the last step in which a meter may show an open circuit
-DERIVED = ("lost", "trips at")  # checks that are made from several readings
+DERIVED = {"drive": "lost", "share": "trips at", "share held": "hysteresis"}  # by the last of their readings
+FEEDS = {"supply": "lost", "share": "hysteresis"}  # by a reading: the figure made from it and a later one of its step
 AT_DRIVE_V = 0.01  # that the rail loses without a load
 BREAKOUTS = ("one_rail", "one_m2_rail")
 STEPS = {
@@ -60,7 +61,7 @@ OF_SELF_TEST = {
     **dict.fromkeys(("I2C", "SPI", "sensor", "conversions", "supply", "voltage", "zero", "noise", "fast"), 7),
     **dict.fromkeys(("scope", "board's"), 7),
     **dict.fromkeys(("current through", "resist", "resets"), 8),
-    **dict.fromkeys(("opens", "left", "switch", "fall", "kept while", "discharge switch", "rise"), 9),
+    **dict.fromkeys(("opens", "left", "switch", "fall", "kept while", "discharge switch", "rise", "red lamp"), 9),
 }
 
 
@@ -72,12 +73,14 @@ class Circuit(NamedTuple):
     lock_out: bool
     do: str
     gate_kOhm: dict[int, float]  # hardware/values.csv and that of the breakout's board: gate_resistor, by the rail's mV
+    test_pin: int | None = None  # of the Pico's socket: trips the lock-outs
+    sideband_pin: int | None = None  # SIDEBAND_OFF
 
 
 BOARD_kOhm, BREAKOUT_kOhm = {3300: 220.0, 5000: 150.0, 12000: 62.0}, {3300: 75.0, 5000: 75.0}
 BOARDS = {
-    "board": Circuit(GATE_SUPPLY_V, 0.03, True, "R13, U5; no supply there: F1", BOARD_kOhm),
-    "breakout": Circuit(12.0, 0.05, True, "12 V at J2, the PTC F1", BREAKOUT_kOhm),
+    "board": Circuit(GATE_SUPPLY_V, 0.03, True, "R13, U5; no supply there: F1", BOARD_kOhm, 1, 25),
+    "breakout": Circuit(12.0, 0.05, True, "12 V at J2, the PTC F1", BREAKOUT_kOhm, test_pin=20),
     "prototyping": Circuit(GATE_SUPPLY_V, 0.03, False, "the trimmer of the boost module; its supply", BOARD_kOhm),
 }
 
@@ -127,8 +130,7 @@ class Reading(NamedTuple):
     open: bool = False  # an open circuit is as good as a value within the limits
 
     def question(self) -> str:
-        where = "" if self.rail is None else f"rail {self.rail}, "
-        return f"{where}{self.words}, {'y or n' if self.unit == 'yes' else self.unit}: "
+        return question_of([self])
 
     def fits(self, value: float) -> bool:
         if math.isinf(value) and self.open:
@@ -136,21 +138,49 @@ class Reading(NamedTuple):
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
+def question_of(readings: Sequence[Reading]) -> str:
+    """The question for a reading, or for the same one of several rails."""
+    rails = [str(one.rail) for one in readings if one.rail is not None]
+    first, several = readings[0], len(readings) > 1
+    where = f"{'rails' if several else 'rail'} {' '.join(rails)}: " if rails else ""
+    how = "y or n" if first.unit == "yes" else first.unit
+    if several:
+        how = "y, or the rails that are not so" if first.unit == "yes" else f"{first.unit} of each, or of the first"
+    return f"{where}{first.words}, {how}: "
+
+
 class Done(NamedTuple):
-    """A step that was taken: its checks, the builder's photo of it, if there is one, and when a step by hand ended."""
+    """A step that was taken: its checks, the builder's photo of it, if there is one, and when a step by hand ended.
+
+    utc_ns: None of a step by hand that is under way
+    repaired: checks that failed when it was taken before"""
 
     step: int
     checks: list[Check]
     photo: str | None = None
     photo_sha256: str | None = None
     utc_ns: int | None = None
+    repaired: tuple[Check, ...] = ()
 
     @property
     def failed(self) -> bool:
         return any(check.ok is False for check in self.checks)
 
     def document(self) -> dict:
-        return {**self._asdict(), "checks": [check._asdict() for check in self.checks]}
+        lists = {name: [check._asdict() for check in getattr(self, name)] for name in ("checks", "repaired")}
+        return {**self._asdict(), **lists}
+
+    def again(self) -> "Done":
+        """What of a step that was interrupted, or has failed, need not be read again: after a failure nothing of its
+        rail, or nothing at all where the whole rig failed."""
+        bad = [check for check in self.checks if check.ok is False]
+        rails = {check.rail for check in bad}
+        checks_ = [] if None in rails else [check for check in self.checks if check.rail not in rails]
+        names = {(check.name, check.rail) for check in checks_}
+        # the last digit of a stored value is not known
+        half = {of for of in names if of[0] in FEEDS and (FEEDS[of[0]], of[1]) not in names}
+        sound = [check for check in checks_ if (check.name, check.rail) not in half]
+        return Done(self.step, sound, repaired=(*self.repaired, *bad))
 
 
 def readings(build: dict, board: str | None = None) -> list[Reading]:
@@ -164,12 +194,29 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
     out += [Reading(3, "gate supply", None, "gate supply VGATE to GND", "V", low_V, high_V, circuit.do)]
     dividers = {row["rail"]: row["nV_per_count"] / ADC_nV_PER_COUNT for row in build["scope"]}
     if circuit.lock_out:
-        out.append(Reading(3, "logic supply", None, "LOGIC_5V to GND", "V", *LOGIC_V, "U6; low: R26, U7 short"))
+        out.append(
+            Reading(
+                3, "logic supply", None, "LOGIC_5V to GND", "V", *LOGIC_V, "U6 (the board: and U9); low: R26, U7 short"
+            )
+        )
         words = "are U7 and U8 both in place, with the same mark and the same way round"
         out.append(Reading(1, "references", None, words, "yes", 1, 1, "both: one alone works, until it fails"))
+        words, do = "rating of F1, by its mark", "a larger one does not protect the logic's wires"
+        out.append(Reading(1, "logic fuse", None, words, "A", LOGIC_FUSE_A, LOGIC_FUSE_A, do))
+        words = "have the logic chips (U2: HC132, with Schmitt inputs) and the diodes the marks of bom.csv"
+        out.append(Reading(1, "marks", None, words, "yes", 1, 1, "a part of another kind: no reading shows it"))
         out.append(Reading(5, "reference", None, "OVREF to GND", "V", 2.46, 2.53, "U7, U8 and their resistor"))
         words = "560 Ohm from OVREF to GND, meter across it"
         out.append(Reading(5, "reference held", None, words, "V", *HELD_V, "R26; is it 560 Ohm?"))
+        lamps = "are the lamps of 3.3 V and VGATE lit" if circuit.sideband_pin else "is the lamp of 3.3 V lit"
+        out.append(Reading(6, "lamps", None, lamps, "yes", 1, 1, "a lamp is turned, or its resistor"))
+    if circuit.test_pin:
+        words = f"pin {circuit.test_pin} of the Pico's socket to GND"
+        do = "R28, R29: without R28 a Pico in reset may trip the lock-outs"
+        out.append(Reading(2, "lock-out line", None, words, "kOhm", 5.4, 6.0, do))
+        words = "VSYS, pin 39 of the Pico's socket, to GND (open: ol)"
+        do = "a bridge to pin 38: it shorts the host's USB port"
+        out.append(Reading(2, "VSYS", None, words, "kOhm", 100.0, None, do, open=True))
     words = "+3V3 to GND, pins 36 and 38 of the Pico's socket (open: ol)"
     out.append(Reading(2, "logic short", None, words, "kOhm", 0.5, None, "a bridge, a capacitor, a chip turned"))
     if build["sideband"] is not None:
@@ -179,16 +226,32 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
         )
         words = "PERST_LOW (pin 24 of the Pico's socket) to GND"
         out.append(Reading(2, "PERST_LOW", None, words, "kOhm", 4.4, 5.0, "R9: its FET would float, or never close"))
+        if circuit.sideband_pin:
+            words = f"SIDEBAND_OFF (pin {circuit.sideband_pin} of the Pico's socket) to GND"
+            do = "R10: the side-band would float while the Pico starts"
+            out.append(Reading(2, "SIDEBAND_OFF", None, words, "kOhm", 4.4, 5.0, do))
+        if circuit.lock_out:
+            words = "560 Ohm from LOGIC_5V to PERST_LOW (pin 24): PERST# of the drive to GND"
+            out.append(Reading(5, "PERST# held", None, words, "Ohm", None, 5.0, "Q1: its gate has no joint"))
         words = "GND to PERST# of the drive, diode range, plus lead at GND"
         out.append(Reading(2, "PERST# FET", None, words, "V", *BODY_V, "Q1 missing, or short"))
-        words = "the same, plus lead at PERST# (open: ol)"
+        words = "the same two points, plus lead at PERST# (open: ol)"
         out.append(Reading(2, "PERST# back", None, words, "V", *DIODE_V, "Q1 turned, or short", open=True))
     crowbars = {one["rail"]: one["discharge_mOhm"] / 1000 for one in build["switch"] or () if "discharge_mOhm" in one}
     for row in build["rails"]:
         n = row["rail"]
         ohm = crowbars.get(n)
         out += _of_rail(n, row["nominal_mV"], dividers.get(n), circuit, "aux" in row["name"], ohm)
-    return sorted(out, key=lambda one: one.step)
+    words = "after a minute, is every part cold, the crowbars' resistors, too"
+    out.append(Reading(4, "cold", None, words, "yes", 1, 1, "the crowbar's FET, a zener: STOP"))
+    kinds = {kind: k for k, kind in reversed([*enumerate(map(_kind, out))])}
+    # the leads before the supply is on; readings with the resistor of 560 Ohm last
+    late = lambda one: (one.step == 3 and "not in the rig" not in one.words, "560 Ohm" in one.words)
+    return sorted(out, key=lambda one: (one.step, late(one), kinds[_kind(one)]))
+
+
+def _kind(reading: Reading) -> tuple[str, str]:
+    return reading.key, reading.words
 
 
 def _of_rail(
@@ -208,7 +271,7 @@ def _of_rail(
     do = "the right fuse: a larger one does not protect the wires, a smaller one opens when a drive starts"
     fused = amps is not None and not auxiliary
     fuse = [Reading(1, "fuse", n, f"number on the fuse in {where}", "A", amps, amps, do)] if fused else []
-    at = n + 1
+    words = "RAIL_IN to GND: did the display climb for five seconds or more"
     out = [
         *fuse,
         Reading(1, "source", n, "SRC to RAIL_IN, diode range, plus lead at SRC", "V", *BODY_V, fets),
@@ -216,8 +279,11 @@ def _of_rail(
             3, "leads", n, "lead for RAIL_IN to lead for GND, not in the rig", "V", low_V, high_V, "turned, or wrong"
         ),
         Reading(1, "input", n, "RAIL_IN to GND, once still", "kOhm", 1.0, input_kOhm, at_input),
+        Reading(1, "climbs", n, words, "yes", 1, 1, "the input's capacitor, C01: missing, or a smaller one"),
         Reading(1, "through", n, "RAIL_IN to SW, diode range (open: ol)", "V", *DIODE_V, fets, open=True),
         Reading(1, "back", n, "SW to RAIL_IN, diode range (open: ol)", "V", *DIODE_V, fets, open=True),
+        Reading(1, "gate stopper", n, "gate of Q01 to GATE", "Ohm", 9.3, 11.7, "R01: the FETs may oscillate"),
+        Reading(2, "crowbar resistor", n, "across R09", "Ohm", 437.0, 504.0, "R09: too fast or too slow a crowbar"),
         Reading(2, "OFF", n, "OFF to GND", "kOhm", 2.25, 2.42, "its pull-down of 2.2 kOhm, 100 Ohm to the FET"),
         Reading(2, "DISCHARGE", n, "DISCHARGE to GND", "kOhm", 2.09, 2.31, "its pull-down of 2.2 kOhm"),
         Reading(4, "supply", n, "at RAIL_IN", "V", low_V, high_V, "the supply, or the wrong one: STOP"),
@@ -225,47 +291,61 @@ def _of_rail(
             *(4, "drive", n, "at the drive's connector", "V", low_V - AT_DRIVE_V, high_V),
             "fuse, gate supply, gate resistor, zener, cable; lock-out, its reference; 5 V and 12 V exchanged: STOP",
         ),
-        Reading(4, "cold", n, "is the crowbar's resistor cold after a minute", "yes", 1, 1, "the crowbar's FET"),
         Reading(5, "gate", n, "GATE to GND", "V", *gate_V, "zener D1: turned, or another voltage; gate resistor"),
         Reading(5, "gate to source", n, "GATE to SRC", "V", *above_V, "zener D1"),
     ]
     if circuit.lock_out and crowbar_Ohm:
         do = "the crowbar's resistor, or its fuse"
-        words = f"SW to the drain of Q{at}04"
+        words = "SW to the drain of Q04"
         out.append(Reading(1, "crowbar path", n, words, "Ohm", 0.87 * crowbar_Ohm, 1.1 * crowbar_Ohm + 0.6, do))
-        words = f"rating of the crowbar's fuse F{at}02, by its mark"
+        words = "rating of the crowbar's fuse F02, by its mark"
         do = "a larger one lets the crowbar's resistor burn"
         out.append(Reading(1, "crowbar fuse", n, words, "A", CROWBAR_FUSE_A, CROWBAR_FUSE_A, do))
-        words, do = (
-            f"gate of Q{at}04 to GND",
-            f"R{at}15: without it the crowbar may close while the logic has no supply",
-        )
+        words, do = ("gate of Q04 to GND", "R15: without it the crowbar may close while the logic has no supply")
         out.append(Reading(2, "crowbar gate", n, words, "kOhm", 9.0, 10.8, do))
         words = "is its red lamp dark, and are after a minute the crowbar's resistor and FET cold"
-        out.append(Reading(6, "crowbar off", n, words, "yes", 1, 1, "U2, U3: a crowbar closed on a rail at work: STOP"))
-        words = f"OFF to C{at}03 where R{at}10 ends"
-        out.append(Reading(2, "interlock", n, words, "kOhm", 21.0, 23.0, f"R{at}10: the crowbar would close too soon"))
+        out.append(
+            Reading(
+                6,
+                "crowbar off",
+                n,
+                words,
+                "yes",
+                1,
+                1,
+                "U2 (the board: or U3): a crowbar closed on a rail at work: STOP",
+            )
+        )
+        words = "OFF to C03 where R10 ends"
+        out.append(Reading(2, "interlock", n, words, "kOhm", 21.0, 23.0, "R10: the crowbar would close too soon"))
     if circuit.lock_out:
+        on_12V = circuit.gates_V < GATE_SUPPLY_V
+        words, do = f"gate of Q05 to {'VGATE' if on_12V else 'LOGIC_5V'}", "R25, R27: one of the two, or another value"
+        out.append(Reading(2, "lock-out pull-up", n, words, "kOhm", 2.2, 2.5, do))
+        out.append(Reading(4, "lamp", n, "is its green lamp lit", "yes", 1, 1, "D05 turned, R22"))
         words = "GND to RAIL_IN, once still, diode range, plus lead at GND"
-        out.append(Reading(1, "freewheel", n, "GND to SW, diode range, plus lead at GND", "V", *SCHOTTKY_V, f"D{at}02"))
-        out.append(Reading(1, "TVS", n, words, "V", *BODY_V, f"D{at}04"))
+        out.append(Reading(1, "freewheel", n, "GND to SW, diode range, plus lead at GND", "V", *SCHOTTKY_V, "D02"))
+        out.append(Reading(1, "TVS", n, words, "V", *BODY_V, "D04"))
+        if ratio:
+            do = "R28: without it a fault of R12 reaches the Pico's pin"
+            out.append(Reading(2, "scope resistor", n, "across R28", "kOhm", 2.09, 2.31, do))
     if circuit.lock_out and circuit.gates_V < GATE_SUPPLY_V:  # its gates never reach the zener's voltage
         words = "SRC to GATE, diode range, plus lead at SRC"
-        out.append(Reading(1, "gate clamp", n, words, "V", *BODY_V, f"D{at}01 missing, turned"))
+        out.append(Reading(1, "gate clamp", n, words, "V", *BODY_V, "D01 missing, turned"))
     if circuit.lock_out and mV in circuit.gate_kOhm:
         off_Ohm = OFF_Ohm[mV]
-        words, do = f"GATE to the drain of Q{at}05", f"R{at}21: a lock-out that is too slow"
+        words, do = "GATE to the drain of Q05", "R21: a lock-out that is too slow"
         out.append(Reading(2, "lock-out resistor", n, words, "Ohm", 0.93 * off_Ohm, 1.07 * off_Ohm + 1, do))
         part = OVP_LOWER_kOhm * HYSTERESIS_kOhm / (OVP_LOWER_kOhm + HYSTERESIS_kOhm)
         part /= part + LOCK_OUT_kOhm[mV] - OVP_LOWER_kOhm
-        words, do = f"pin 3 of U{at}02 to GND, where R{at}19 and R{at}20 meet", f"R{at}19, R{at}20, R{at}24"
+        words, do = "pin 3 of U02 to GND, where R19 and R20 meet", "R19, R20, R24"
         out.append(Reading(5, "share", n, words, "V", 0.97 * part * low_V, 1.03 * part * high_V, do))
         gate_kOhm = circuit.gate_kOhm[mV]
         held_kOhm = 2 * GATE_ISOLATION_kOhm + off_Ohm / 1000
         part = held_kOhm / (held_kOhm + gate_kOhm)
         ramp_V = 0.95 * part * gates_low_V, 1.05 * part * gates_high_V
-        words = f"with the 560 Ohm: C{at}02 to GND, where R{at}26 ends"
-        do = f"R{at}14 or R{at}26 short; R{at}03: too soft or too hard a start"
+        words = "with the 560 Ohm: C02 to GND, where R26 ends"
+        do = "R14 or R26 short; R03: too soft or too hard a start"
         out.append(Reading(5, "ramp", n, words, "V", *ramp_V, do))
     if ratio:
         kOhm = DIVIDER_kOhm[min(DIVIDER_kOhm, key=lambda known: abs(known - ratio))]
@@ -284,6 +364,10 @@ def _of_rail(
         out.append(
             Reading(5, "lock-out gate", n, words, "V", low_V, high_V, "R25 and R27: without them the lock-out is late")
         )
+        words = "with the 560 Ohm: pin 3 of U02 to GND, again"
+        part = 1 - (LOCK_OUT_kOhm[mV] - OVP_LOWER_kOhm) / LOCK_OUT_kOhm[mV]
+        limits_V = 0.97 * part * 0.95 * volts, 1.06 * part * 1.05 * volts
+        out.append(Reading(5, "share held", n, words, "V", *limits_V, "R19, R20, R24"))
         words = "bench supply, no drive: it goes off at (Enter: not tried)"
         out.append(Reading(5, "lock-out", n, words, "V", *LOCK_OUT_V[mV], "U2, its divider", optional=True))
     return out
@@ -300,44 +384,100 @@ def judged(reading: Reading, value: float) -> Check:
     return check._replace(why="open" if open_circuit else "")
 
 
-def asked(reading: Reading, questions: Questions) -> tuple[Check, float]:
-    """The check made from the builder's answer, and what the last digit of the answer counts. Raises NoAnswer."""
-    words = reading.question()
-    if reading.unit == "yes":
-        return judged(reading, float(questions.yes(words))), 0.0
-    typed = questions.number(words, reading.unit, reading.fits, reading.optional, reading.step <= UNPOWERED)
-    if typed is None:
-        return checks.skipped(reading.key, reading.rail, "not tried"), 0.0
-    return judged(reading, typed.value), typed.digit
+def asked(wanted: Sequence[Reading], questions: Questions) -> list[tuple[Check, float]]:
+    """The checks made from the builder's answer to one question, of the first of these readings or of more, and what
+    the last digit of each counts. Raises NoAnswer.
+
+    wanted: of one kind, each of another rail"""
+    words, first = question_of(wanted), wanted[0]
+    if first.unit == "yes":
+        if len(wanted) == 1:
+            return [(judged(first, float(questions.yes(words))), 0.0)]
+        bad = questions.which(words, [one.rail for one in wanted if one.rail is not None])
+        return [(judged(one, float(one.rail not in bad)), 0.0) for one in wanted]
+    typed = questions.numbers(words, first.unit, [one.fits for one in wanted], first.optional, first.step <= UNPOWERED)
+    out = []
+    for one, number in zip(wanted, typed, strict=False):
+        check = checks.skipped(one.key, one.rail, "not tried") if number is None else judged(one, number.value)
+        out.append((check, number.digit if number else 0.0))
+    return out
 
 
-def step(number: int, wanted: list[Reading], questions: Questions, earlier: Sequence[Check] = ()) -> Done:
-    """Ask for the readings of one step until one fails. earlier: checks of the steps before. Raises NoAnswer."""
+def step(
+    number: int,
+    wanted: list[Reading],
+    questions: Questions,
+    earlier: Sequence[Check] = (),
+    begun: Done | None = None,
+    keep: Callable[[Done], None] = lambda done: None,
+) -> Done:
+    """Ask for the readings of one step until one fails. Raises NoAnswer.
+
+    earlier: checks of the steps before
+    begun: the same step, which was interrupted, or has failed and was repaired
+    keep: called with the step after each answer"""
     questions.show(f"\n[{number} of {len(STEPS)}] {STEPS[number]}")
-    checks_: list[Check] = []
-    seen_V: dict[int | None, tuple[float, float]] = {}
-    for reading in wanted:
-        check, digit = asked(reading, questions)
-        checks_.append(check)
-        if reading.key == "supply" and check.value is not None:
-            seen_V[reading.rail] = check.value, digit
-        if reading.key == "drive" and check.ok and check.value is not None and reading.rail in seen_V:
-            before_V, before_digit = seen_V[reading.rail]
-            lost, most = 1000 * (before_V - check.value), 1000 * AT_DRIVE_V
-            # each of two readings is rounded
-            bound = 500 * (before_digit + digit)
-            do, cause = "fuse, FETs, cable: a bad joint", "the meter's last digit"
-            checks_.append(checks.figure("lost", reading.rail, lost, "mV", -most, most, do, bound, cause))
-        if reading.key == "share" and check.ok:
-            checks_ += trips_at(reading.rail, [*earlier, *checks_], digit)
-        if any(one.ok is False for one in checks_):
-            break
-    for one in checks_:
-        questions.show(f"  {one.words()}")
+    done = begun.again() if begun else Done(number, [])
+    checks_, digits_ = list(done.checks), {}
+    have = {(check.name, check.rail) for check in checks_}
+    left = [one for one in wanted if (one.key, one.rail) not in have]
+    while left and not any(check.ok is False for check in checks_):
+        together = [one for one in left if _kind(one) == _kind(left[0])]
+        for check, digit in asked(together, questions):
+            checks_.append(check)
+            digits_[check.name, check.rail] = digit
+            checks_ += derived(check, [*earlier, *checks_], digits_)
+            left.pop(0)
+        done = done._replace(checks=checks_)
+        keep(done)
+    for line in summary(checks_):
+        questions.show(f"  {line}")
     name, digest = photo_of(questions.ask("photo of this step, a file (Enter: none): "))
     if name and digest is None:
         questions.show("  no such file: the certificate has its name alone")
-    return Done(number, checks_, name, digest, time.time_ns())
+    return done._replace(photo=name, photo_sha256=digest, utc_ns=time.time_ns())
+
+
+def summary(checks_: Sequence[Check]) -> list[str]:
+    """How many checks are in order, and a line for each that is not."""
+    good = sum(check.ok is True for check in checks_)
+    return [f"ok    {good} of {len(checks_)}", *(check.words() for check in checks_ if not check.ok)]
+
+
+def derived(check: Check, known: Sequence[Check], digits: dict[tuple[str, int | None], float]) -> list[Check]:
+    """What follows from a reading and earlier ones of its rail.
+
+    known: checks so far
+    digits: what the last digit of a reading counts, by its name and rail"""
+    rail, digit = check.rail, digits.get((check.name, check.rail), 0.0)
+    of = {one.name: one.value for one in known if one.rail == rail}
+    if not check.ok or check.value is None or check.name not in DERIVED:
+        return []
+    name = DERIVED[check.name]
+    if name == "trips at":
+        return trips_at(rail, known, digit)
+    before = of.get("supply" if name == "lost" else "share")
+    if before is None:
+        return []
+    # each of two readings is rounded
+    bound = 500 * (digits.get(("supply" if name == "lost" else "share", rail), 0.0) + digit)
+    cause = "the meter's last digit"
+    if name == "lost":
+        most, do = 1000 * AT_DRIVE_V, "fuse, FETs, cable: a bad joint"
+        return [checks.figure(name, rail, 1000 * (before - check.value), "mV", -most, most, do, bound, cause)]
+    supply_V = of.get("supply")
+    if supply_V is None:
+        return []
+    mV = min(LOCK_OUT_kOhm, key=lambda known_mV: abs(known_mV / 1000 - supply_V))
+    upper_kOhm = LOCK_OUT_kOhm[mV] - OVP_LOWER_kOhm
+    share_kOhm = upper_kOhm * OVP_LOWER_kOhm / LOCK_OUT_kOhm[mV]
+    gate_V = of.get("lock-out gate")
+    if not gate_V:
+        return []
+    rise_mV = 1000 * gate_V * share_kOhm / (share_kOhm + HYSTERESIS_kOhm)
+    do = "Rx24: missing, short, or another value"
+    held = 1000 * (check.value - before)
+    return [checks.figure(name, rail, held, "mV", 0.4 * rise_mV, 1.6 * rise_mV, do, bound, cause)]
 
 
 def trips_at(rail: int | None, known: Sequence[Check], digit: float) -> list[Check]:
@@ -387,16 +527,19 @@ def by_hand(
     """Steps 1 to 6 up to the first that fails. Raises NoAnswer.
 
     board: as of readings()
-    done: the steps that were taken before
-    keep: called with all steps after each one that passes"""
+    done: the steps that were taken before; the last may be under way, or have failed
+    keep: called with all steps after each answer"""
     wanted = readings(build, board)
-    out = list(done)
-    for number in sorted({reading.step for reading in wanted} - {one.step for one in done}):
+    out = [one for one in done if one.utc_ns is not None and not one.failed]
+    begun = {one.step: one for one in done if one not in out}
+    for number in sorted({reading.step for reading in wanted} - {one.step for one in out}):
         earlier = [check for one in out for check in one.checks]
-        out.append(step(number, [one for one in wanted if one.step == number], questions, earlier))
-        if out[-1].failed:
-            break
+        of_step = [one for one in wanted if one.step == number]
+        taken = step(number, of_step, questions, earlier, begun.get(number), lambda one: keep([*out, one]))
+        out.append(taken)
         keep(out)
+        if taken.failed:
+            break
     return out
 
 
@@ -418,6 +561,18 @@ def of_voltmeter(done: list[Done], checks_: list[Check]) -> list[Check]:
             do = "VBUS of the sensor at the drive's side of the shunt? is it this rail's sensor?"
             out.append(checks.figure("voltage less the voltmeter's", check.rail, off, "%", -1.0, 1.0, do))
     return out
+
+
+def red_lamps(build: dict, questions: Questions, board: str | None = None) -> list[Check]:
+    """Whether the lamp of each crowbar was lit in its cut; none of a circuit without lamps. Raises NoAnswer."""
+    if not BOARDS[board or board_of(build)].lock_out:
+        return []
+    do = "D06 turned, R23: it would not show that a crowbar is closed on a rail at work"
+    wanted = [
+        Reading(9, "red lamp", row["rail"], "did its red lamp flash in the cut", "yes", 1, 1, do)
+        for row in build["rails"]
+    ]
+    return [check for check, _ in asked(wanted, questions)]
 
 
 def run_held(build: dict, questions: Questions) -> list[Check]:

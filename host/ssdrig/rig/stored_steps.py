@@ -1,5 +1,5 @@
-"""The steps of a first power-up that have passed, kept after each one: Ctrl-C, a kill or a closed terminal loses at
-most the step under way. Forgotten when there is a certificate.
+"""The readings of a first power-up, kept after each answer: Ctrl-C, a kill or a closed terminal loses at most the
+answer under way, and after a repair it goes on at the step that had failed. Forgotten when the rig has passed.
 
 $XDG_STATE_HOME/ssdrig/bring-up/<build>-<board>[-<mark>].json    the latest of each build and mark
 
@@ -22,7 +22,7 @@ from ssdrig.meter.pico.certificate import Check
 from ssdrig.rig import bring_up
 from ssdrig.rig.bring_up import Done, Reading
 
-SCHEMA = 2
+SCHEMA = 3
 LATEST_ns = 2**63  # of a time
 
 
@@ -43,7 +43,8 @@ class Key(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The stored steps, and the serial of the board if it has answered."""
+    """The stored steps, and the serial of the board if it has answered. The last step may be under way, or have
+    failed."""
 
     done: list[Done]
     serial: str | None
@@ -111,9 +112,10 @@ def read(key: Key) -> Stored:
             return nothing
         if document["asked"] != json.loads(json.dumps(_asked(readings))):
             return nothing
-        done = [Done(**one)._replace(checks=[Check(**check) for check in one["checks"]]) for one in document["steps"]]
-        whole = [one.step for one in done] == sorted({reading.step for reading in readings})[: len(done)]
-        return Stored(done, serial) if whole and all(_is_whole(one, readings) for one in done) else nothing
+        done = [_done(one) for one in document["steps"]]
+        in_turn = [one.step for one in done] == sorted({reading.step for reading in readings})[: len(done)]
+        whole = [_is_whole(one, readings) for one in done[:-1]] + [_is_begun(one, readings) for one in done[-1:]]
+        return Stored(done, serial) if in_turn and all(whole) else nothing
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return nothing
 
@@ -128,24 +130,39 @@ def _asked(readings: list[Reading]) -> list:
     return [[one.step, one.key, one.rail, one.unit, one.low, one.high] for one in readings]
 
 
-def _is_whole(done: Done, readings: list[Reading]) -> bool:
-    """Whether a step has every reading, each inside its limits by its own value, and nothing of another kind."""
+def _done(document: dict) -> Done:
+    checks_, repaired = ([Check(**check) for check in document[name]] for name in ("checks", "repaired"))
+    return Done(**document)._replace(checks=checks_, repaired=tuple(repaired))
+
+
+def _is_begun(done: Done, readings: list[Reading]) -> bool:
+    """Whether what a step has of its readings is as their own values make it, and nothing of another kind."""
     texts = (done.photo, done.photo_sha256)
     if type(done.step) is not int or not all(text is None or isinstance(text, str) for text in texts):
         return False
     if not (done.utc_ns is None or type(done.utc_ns) is int and 0 <= done.utc_ns < LATEST_ns):
         return False
     asked = {(one.key, one.rail): one for one in readings if one.step == done.step}
-    seen = {(check.name, check.rail): check for check in done.checks}
-    return asked.keys() <= seen.keys() and all(_is_sound(check, asked.get(of)) for of, check in seen.items())
+    return all(_is_judged(check, asked.get((check.name, check.rail))) for check in [*done.checks, *done.repaired])
 
 
-def _is_sound(check: Check, reading: Reading | None) -> bool:
-    """Whether a check is the one that its value makes. reading: None of one that is made from two readings"""
+def _is_whole(done: Done, readings: list[Reading]) -> bool:
+    """Whether a step has ended, with every reading, each inside its limits by its own value."""
+    asked = {(one.key, one.rail) for one in readings if one.step == done.step}
+    seen = {(check.name, check.rail) for check in done.checks}
+    return _is_begun(done, readings) and done.utc_ns is not None and asked <= seen and not done.failed
+
+
+def _is_judged(check: Check, reading: Reading | None) -> bool:
+    """Whether a check is the one that its value makes. reading: None of one that is made from several readings"""
     if reading is None:
         numbers = (check.value, check.low, check.high, check.bound)
-        return check.name in bring_up.DERIVED and check.ok is not False and all(type(one) is float for one in numbers)
+        texts = (check.unit, check.why, check.do)
+        right = all(type(one) is float for one in numbers) and all(isinstance(one, str) for one in texts)
+        return check.name in bring_up.DERIVED.values() and right and check.ok in (True, False, None)
     if check.ok is None:
         return reading.optional and check.value is None
-    value = 1.0 if reading.unit == "yes" else math.inf if check.why == "open" else check.value
-    return type(value) is float and check == bring_up.judged(reading, value) and check.ok is True
+    value = math.inf if check.why == "open" else check.value
+    if reading.unit == "yes":
+        value = float(check.why == "yes")
+    return type(value) is float and check == bring_up.judged(reading, value)
