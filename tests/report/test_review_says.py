@@ -84,3 +84,10 @@ def test_a_review_that_is_not_complete_says_so_at_its_top():
     review = SimpleNamespace(plans=plans)
     assert "<b>NOT COMPLETE</b>: b (failed), c (not run).</p>" in review_page.lacking(review, done)
     assert review_page.lacking(SimpleNamespace(plans=[plans[0], plans[3]]), done) == ""
+
+
+def test_a_lone_card_takes_the_place_of_a_figure():
+    figure, card = '<figure class="">a</figure>', '<div class="cards"><div class="card">c</div></div>'
+    assert review_page._split(3 * figure + card + 2 * figure, 1) == (3 * figure + card, 2 * figure)
+    three = '<div class="cards">' + 3 * '<div class="card">c</div>' + "</div>"
+    assert review_page._split(4 * figure + three + figure, 1) == (4 * figure + three, figure)

@@ -374,6 +374,7 @@ def _split(plots: str, rows: int) -> tuple[str, str]:
     figures, used = re.split("(?=<figure )", plots), 0
     for i, text in enumerate(figures):
         used += WIDE if text.startswith('<figure class="wide"') else NARROW if text.startswith("<figure ") else 0
+        used += NARROW * (text.count('<div class="card">') == 1)  # a lone card is as wide as a figure
         if used > rows * ROW:
             return "".join(figures[:i]), "".join(figures[i:])
     return plots, ""
