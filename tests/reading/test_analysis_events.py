@@ -12,12 +12,14 @@ from ssdrig.drive.wear import wa
 from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import RunData, table, why_ended
 from ssdrig.reading.events import load_events
+from ssdrig.reading.own_work import OwnWork
 from ssdrig.reading.power import _count
 from ssdrig.reading.rundata import Rail
-from ssdrig.reading.smart import _done, _shares, window_wa
+from ssdrig.reading.smart import _done, _past, _shares, window_wa
 from ssdrig.serve import event_words
 
 SECOND = 10**9
+AT_REST = OwnWork("nand_written_bytes", 0.0, 0.0, 0.0)  # of a drive that does nothing on its own
 CUT = PowerCut(TO_ITS_END, "cut from the web in load", "./ssdrig resume goes on with the run")
 
 
@@ -177,7 +179,7 @@ def test_the_axis_of_a_run_without_a_load_begins_with_the_run():
 def polled(*polls, load_s=10.0) -> RunData:
     """A load of 100 I/Os of 4096 bytes in each of 10 s; polls of (s, reason, host bytes, NAND bytes)."""
     data = run([])
-    data.iops, data.load_s = np.full(10, 100.0), load_s
+    data.iops, data.load_s, data.own_work = np.full(10, 100.0), load_s, AT_REST
     keys = ("reason", "host_written_bytes", "nand_written_bytes")
     for t_s, *values in polls:
         t_ns = round((t_s + 1) * SECOND)
@@ -188,7 +190,7 @@ def polled(*polls, load_s=10.0) -> RunData:
 
 def shares(data: RunData, window: Window, at_s: list[float], edge_s: int) -> list[float]:
     times = np.array(at_s)
-    return _shares(data, window, times, edge_s, _done(data, [], times)).tolist()
+    return (_shares(data, window, edge_s, _done(data, [], times)) + _past(data, window, times)).tolist()
 
 
 def test_a_poll_is_as_far_from_an_edge_as_the_io_between():

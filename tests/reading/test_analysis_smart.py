@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from test_analysis_events import SECOND, polled, run, shares
+from test_analysis_events import AT_REST, SECOND, polled, run, shares
 
 from ssdrig.drive.smart import counters
 from ssdrig.plan.rules.windows import Window
@@ -39,6 +39,7 @@ def loaded(tmp_path, monkeypatch):
         for i, snapshot in enumerate(snapshots):
             (tmp_path / "smart" / f"{i:03d}.json").write_text(json.dumps(snapshot))
         data = run([], t0_ns=t0_ns)
+        data.own_work = AT_REST
         read_polls(data, tmp_path)
         place_polls(data)
         return data
@@ -205,6 +206,38 @@ def test_io_between_a_poll_and_the_edge_is_by_the_drives_own_count(directions, u
     of_unit = unit / (940 * 4096) / (1 - unit / (940 * 4096))
     assert times == [-1, 9.8] and amplification.value == 4
     assert amplification.relative_error == pytest.approx(share + of_unit)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "rest_s"), [(("before", "edge"), 0.5), (("edge", "edge"), 0.0), (("before", "after"), 0.5 + 0.25)]
+)
+def test_what_the_drive_may_have_written_on_its_own_widens_the_error(reasons, rest_s):
+    """0.5 s before a load of 10 s, and 0.25 s after it, at 4 units a second, of 1000 in all; 2 s in which it rests."""
+    at_s = {"before": -0.5, "edge": 10, "after": 10.25}
+    first_s = 0 if reasons[0] == "edge" else at_s["before"]
+    data = exact((first_s, reasons[0], 0, 0), (at_s[reasons[1]], reasons[1], 500, 1000))
+    data.own_work = AT_REST._replace(most_per_s=4.0)
+    amplification, _, why = window_wa(data, window(0, 10))
+    assert why is None and amplification.relative_error == pytest.approx(rest_s * 4 / 1000)
+    data.own_work = AT_REST._replace(most_per_s=4e3)
+    amplification, _, why = window_wa(data, window(0, 10))
+    assert (amplification.value is None) == (why is not None) == (rest_s > 0)
+
+
+def test_pauses_of_a_load_next_to_a_reading_are_rests():
+    data = exact((0, "before", 0, 0), (7.5, "edge", 10, 1000))
+    data.iops[6:] = 0
+    data.own_work = AT_REST._replace(most_per_s=4.0)
+    assert window_wa(data, window(0, 10))[0].relative_error == pytest.approx(2.5 * 4 / 1000)
+
+
+def test_the_course_of_the_amplification_has_the_rest_before_the_load(loaded):
+    polls = snapshot(-1, "before"), snapshot(5, "edge", 1000, 2000), snapshot(9, "poll", 2000, 4000)
+    quiet = loaded(*polls).wa_error
+    data = loaded(*polls)
+    data.own_work, data.load_s = AT_REST._replace(most_per_s=10.0), 10.0
+    place_polls(data)
+    assert (data.wa_error - quiet).tolist() == pytest.approx([10 / 1000, 10 / 2000])
 
 
 def test_an_error_above_a_fifth_is_no_figure():

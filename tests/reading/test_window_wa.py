@@ -38,7 +38,7 @@ def nand(data, per_second):
         s | {"host_written_bytes": int(h) // unit * unit, "nand_written_bytes": int(n)}
         for s, h, n in zip(data.snapshots, host, flash, strict=True)
     ]
-    return replace(data, snapshots=snapshots)
+    return replace(data, snapshots=snapshots, own_work=None)
 
 
 def test_a_window_has_its_own(tmp_path):

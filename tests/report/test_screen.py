@@ -46,10 +46,10 @@ def row(lines, name):
 def test_a_row_for_each_step_and_window_with_the_figures_of_the_report(folders):
     lines, figures = screen.ended(folders["steps"])
     assert figures == documents.of_table(table.load(folders["steps"]))
-    clean = ["4.00", "2\u202f000 ± 160", "8.19 ± 0.66", "800 ± 64", "2.000 ± 0.023", "1\u202f000 ± 81", "1.000 ± 0.072"]
+    clean = ["4.00", "2\u202f000 ± 160", "8.19 ± 0.66", "800 ± 64", "2.000 ± 0.023", "1\u202f000 ± 81", "1.000 ± 0.021"]
     assert row(lines, "clean") == clean
     assert row(lines, "late")[:5] == ["2.00", "2\u202f000", "8.19", "800", "2.000 ± 0.024"]
-    assert row(lines, "after")[-1] == "3.00 ± 0.26" and row(lines, "trim")[:2] == ["0.250", "–"]
+    assert row(lines, "after")[-1] == "3.00 ± 0.11" and row(lines, "trim")[:2] == ["0.250", "–"]
     assert any(line.startswith("  no WA: ") and "fill" in line for line in lines)
     assert "  not run: rest, 0 s" in lines and not any("trim" in line for line in lines if "  no " in line)
 

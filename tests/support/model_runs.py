@@ -14,6 +14,7 @@ SECOND_NS = 1_000_000_000
 PAGE_BYTES = 4096
 OLD_BYTES = 1 << 40  # written in the drive's life before
 SETTLE_NS = 5_000_000  # until the energy of a load is known
+LOOK_NS = 10_000_000  # between two looks of the model at what it may do on its own
 SAMPLES = 1 << 20  # latencies of a load that are kept, more than it has
 
 
@@ -65,8 +66,15 @@ class ModelRun(Run):
         put = Put(reads, writes, mean_ns, mean_ns, watts, block, 0.0, {round(mean_ns): sum(reads) + sum(writes)})
         return put, Truth(put.ios, did["host_write_bytes"], did["nand_write_bytes"], sum(watts))
 
-    def point(self, label: str, seconds: int, round_: int | None = None, gap_ns: int = 0) -> None:
-        """`gap_ns`: in which the drive rests before it."""
-        self.now_ns += gap_ns
+    def rests(self, ns: int) -> None:
+        """Leaves the drive alone, which may work on its own."""
+        end_ns = self.now_ns + ns
+        while self.now_ns < end_ns:
+            self.now_ns = min(end_ns, self.now_ns + LOOK_NS)
+            self.model.advance(self.now_ns)
+
+    def point(self, label: str, seconds: int, round_: int | None = None, gap_ns: int = 0, rested: bool = False) -> None:
+        """`gap_ns`: in which the drive rests before it; `rested`: it did so already (rests)."""
+        self.now_ns += 0 if rested else gap_ns
         put, self.truth[label, round_] = self.carried_out(self.acts[label].keys, seconds)
         self.does(label, put, round_, gap_ns=gap_ns or None)

@@ -18,6 +18,7 @@ DRIVE = {
     "time_dilation": 1,
 }
 GAP_NS = 100_000_000
+QUIET_NS = 8_000_000_000  # in which the drive shows that it does nothing on its own
 
 
 class Writer:
@@ -231,6 +232,8 @@ def steps(runs: Path, shows: str = STEP_SHOWS, **more) -> Path:
     w.poll("before", 2**30 + 8000 * 4096, 2**30 + 8000 * 4096)
     w.load("after", [1000] * 4, 1.0)
     w.poll("after", 2**30 + 12000 * 4096, 2**30 + 20000 * 4096)
+    w.t_ns += QUIET_NS
+    w.poll("settled", 2**30 + 12000 * 4096, 2**30 + 20000 * 4096)
     return w.end()
 
 

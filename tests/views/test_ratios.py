@@ -42,6 +42,7 @@ reading/little: of_load
 reading/live_load: _latencies, _of_fio, _played
 reading/one_run: _json
 reading/own_report: _energy, _power, place
+reading/own_work: of_run
 reading/power: _energy, energy_of_act
 reading/retention_rows: event_of, put
 reading/review_folder: create
@@ -80,7 +81,7 @@ publish/verdicts/comparison: _incomplete_beta, _joined, _percent, _within, compa
 reading/directions: scattered
 reading/errors: _of_power, of_percentiles, of_totals, of_window
 reading/gaps: widen
-reading/smart: _shares, window_wa
+reading/smart: _past, _shares, own_share, window_wa
 reading/wear_run: amplification
 reading/window_figures: _mean, _uncertainty_percent
 report/cards: spread

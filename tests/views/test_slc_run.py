@@ -8,6 +8,7 @@ import pytest
 from synthetic_plan import Writer
 
 from ssdrig.reading import filling, table
+from ssdrig.reading.rundata import RunData
 from ssdrig.report import page
 from ssdrig.views import documents
 
@@ -126,7 +127,8 @@ def test_readings_that_cover_less_than_half_of_a_plateau_say_nothing_of_it(until
         {"reason": "timer", "t_start_ns": at * S, "t_end_ns": at * S, "t_ns": at * S, "counters": {}}
         for at in (0, until)
     ]
-    amplified, why = filling._amplified([0, 100 * S], 1e9, False, False, at_ns, done, polls)
+    data = RunData({}, [], "complete", None, 1, t0_ns=0, load_s=100.0, snapshots=polls)
+    amplified, why = filling._amplified([0, 100 * S], 1e9, False, False, at_ns, done, data)
     note = f"2 SMART readings in it, with {until} % of the writes between"
     assert (why == note) is not covered and (amplified is None or covered)
 

@@ -14,7 +14,7 @@ from ssdrig.load import fioclock, fiofine
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.plan.rules import plateaus
-from ssdrig.reading import cache_recovery, witness
+from ssdrig.reading import cache_recovery, smart, witness
 from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
@@ -64,14 +64,13 @@ class Filled(NamedTuple):
             size, error, why = cache(levels, self.at_ns, self.done, _block_bytes(row), row.k)
         at_s, done = steps(self.at_ns, self.done, _block_bytes(row), row.k)
         speeds = np.diff(done) / np.diff(at_s) / 1e6
-        polls = row.data.snapshots if row.data is not None else []
         row.result = {
             "kind": "plateaus",
             "cache_bytes": size,
             "cache_error_bytes": error,
             "cache_why": why,
             "host_limited": limited,
-            "plateaus": [self._plateau(plateau, powers, polls, (at_s, done)) for plateau in levels],
+            "plateaus": [self._plateau(plateau, powers, (at_s, done)) for plateau in levels],
             "last": None if limited else last(at_s, done),
             "curve_GB_MBps": thinned(np.stack([done[1:] / 1e9, speeds], axis=1)),
         }
@@ -81,13 +80,7 @@ class Filled(NamedTuple):
             row.result["rest_late_J"] = _rest(late_ns, end_ns, row.k, powers)["rest_J"]
             row.result["rest_late_error_J"] = _rest_error_J(late_ns, end_ns, row.k, powers)
 
-    def _plateau(
-        self,
-        plateau: plateaus.Plateau,
-        powers: list[Reduced],
-        polls: Sequence[dict],
-        course: tuple[np.ndarray, np.ndarray],
-    ) -> dict:
+    def _plateau(self, plateau: plateaus.Plateau, powers: list[Reduced], course: tuple[np.ndarray, np.ndarray]) -> dict:
         """Bytes and s since the first I/O, MB/s, energy, write amplification; a None has its `..._why`. `course`: of
         steps()."""
         moved, edges = plateau.to_bytes - plateau.from_bytes, self._span_ns(plateau)
@@ -100,7 +93,7 @@ class Filled(NamedTuple):
         out["power_mean_W"] = joules / (plateau.to_s - plateau.from_s) if powered else None
         out["energy_J_per_GB"] = 1e9 * joules / moved if powered else None
         first, last = plateau is self.levels[0], plateau is self.levels[-1]
-        seen, why = _amplified(edges, moved, first, last, self.at_ns, self.done, polls)
+        seen, why = _amplified(edges, moved, first, last, self.at_ns, self.done, self.row.data)
         return out | {"wa": seen.value if seen else None, "wa_error": seen.error if seen else None, "wa_why": why}
 
 
@@ -231,12 +224,12 @@ def recoveries(shows: Sequence[Mapping], rows: Sequence["Row"]) -> list[dict]:
     return out
 
 
-def _amplified(edges, moved, first: bool, last: bool, at_ns, done, polls: Sequence[dict]):
+def _amplified(edges, moved, first: bool, last: bool, at_ns, done, data: RunData | None):
     """Write amplification between the first and the last SMART reading of a plateau; those of before and after the load
-    stand for its begin and its end."""
+    stand for its begin and its end, and what the drive may have written on its own meanwhile widens the error."""
     of = [
         poll
-        for poll in polls
+        for poll in (data.snapshots if data else [])
         if not poll.get("foreign_bytes")
         and (
             (poll["t_start_ns"] >= edges[0] and poll["t_end_ns"] <= edges[1])
@@ -245,9 +238,11 @@ def _amplified(edges, moved, first: bool, last: bool, at_ns, done, polls: Sequen
         )
     ]
     covered = float(np.diff(np.interp([of[0]["t_ns"], of[-1]["t_ns"]], at_ns, done))[0]) / moved if of else 0.0
-    if len(of) < 2 or covered < COVERED:
+    if data is None or len(of) < 2 or covered < COVERED:
         return None, f"{len(of)} SMART readings in it, with {100 * covered:.0f} % of the writes between"
-    amplification = wa.between(of[0], of[-1])
+    amplification, ends = wa.between(of[0], of[-1]), (of[0], of[-1])
+    edges_s = [float(data.axis_s(min(max(poll["t_ns"], int(at_ns[0])), int(at_ns[-1])))) for poll in ends]
+    amplification = smart.wider(amplification, smart.own_share(data, amplification, ends, (edges_s[0], edges_s[1])))
     return amplification, amplification.why
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from ssdrig.meter import uncertainty
 from ssdrig.meter.fast import Peaks
 from ssdrig.meter.power import Closure
+from ssdrig.reading.own_work import OwnWork
 
 SECOND_NS = 1_000_000_000
 
@@ -129,6 +130,7 @@ class RunData:
     rails: list[Rail] = field(default_factory=list)
     # SMART
     snapshots: list[dict] = field(default_factory=list)  # counters.snapshot of each poll, by time
+    own_work: OwnWork | None = None  # what the whole run shows of it; None: only this load's readings do
     temp_t_s: np.ndarray = field(default_factory=_no_values)
     temperature_C: np.ndarray = field(default_factory=_no_values)
     wa_t_s: np.ndarray = field(default_factory=_no_values)  # cumulative since the poll before the load

@@ -9,6 +9,7 @@ from ssdrig.base.errors import reason
 from ssdrig.drive.smart import counters, health
 from ssdrig.drive.wear import wa
 from ssdrig.plan.rules.windows import Window
+from ssdrig.reading import own_work
 from ssdrig.reading.rundata import RunData
 from ssdrig.runs import integrity
 
@@ -80,6 +81,12 @@ def place_polls(data: RunData) -> None:
     points = wa.during([before[-1], *(s for s in since if s["reason"] in UNDER_LOAD)])
     if quiet:
         points.append((quiet[0]["t_ns"], wa.between(before[-1], quiet[0])))
+    of = {s["t_ns"]: s for s in since}
+    until_s = [min(float(data.axis_s(t)), data.load_s) for t, _ in points]
+    points = [
+        (t, wider(w, own_share(data, w, (before[-1], of[t]), (0.0, end_s))))
+        for (t, w), end_s in zip(points, until_s, strict=True)
+    ]
     points = [(t, w) for t, w in points if w.value is not None]
     data.wa_t_s = data.axis_s([t for t, _ in points])
     data.wa_value, data.wa_error = (
@@ -92,13 +99,45 @@ def amplification(first: dict, last: dict) -> str:
     return wa.words(wa.between(first, last))
 
 
+def own_share(
+    data: RunData, amplification: wa.WriteAmplification, ends: tuple[dict, dict], edges_s: tuple[float, float]
+) -> float:
+    """The most that the drive may have written on its own between two readings and the edges that they stand for, as
+    a share of its writes between the readings."""
+    if amplification.value is None:
+        return 0.0
+    first, last = ends
+    work = data.own_work or own_work.of_run(data.snapshots, [data], data.k)
+    if work.counter is None:  # an estimate from erase counts
+        nand = float(amplification.nand_bytes or 0)
+        work = work._replace(
+            most_per_s=max(work.most_per_s, nand / float(np.diff(data.axis_s([first["t_ns"], last["t_ns"]]))[0]))
+        )
+    else:
+        nand = last[work.counter] - first[work.counter]
+    own = sum(work.most(own_work.rest_s(data, poll, edge_s)) for poll, edge_s in zip(ends, edges_s, strict=True))
+    return own / nand
+
+
+def wider(amplification: wa.WriteAmplification, share: float) -> wa.WriteAmplification:
+    """With a relative error that is larger by a share; without a value where that is too coarse."""
+    if amplification.value is None or amplification.relative_error is None:
+        return amplification
+    relative = amplification.relative_error + share
+    if relative > wa.COARSEST:
+        why = f"its error would be {100 * relative:.0f} %, over {100 * wa.COARSEST:.0f} %: the polls lie off its edges"
+        return amplification._replace(value=None, error=None, relative_error=None, why=why)
+    return amplification._replace(error=relative * amplification.value, relative_error=relative)
+
+
 def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | None, list[float] | None, str | None]:
     """Write amplification of a window from the polls nearest its edges: (it, the two polls' times in s, why there is
     none).
 
     A poll is as far from an edge as the share of the window's I/O between the two (_done), or of I/O of a neighbour;
     after the load, where the drive may empty its cache, the share of the window's time counts too. Those writes may
-    have had any write amplification from 0 to the highest between two polls of the run: that widens the error."""
+    have had any write amplification from 0 to the highest between two polls of the run: that widens the error, and so
+    do the drive's own writes (own_work)."""
     if data.t0_ns is None or not len(data.snapshots):
         return None, None, "no SMART reading belongs to it"
     before = [s for s in data.snapshots if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns][-1:]
@@ -108,13 +147,12 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     moved = float(np.nansum(data.bw_Bps[window.t0_s : window.t1_s]))
     foreign = np.array([s.get("foreign_bytes", 0.0) for s in polls]) / max(1.0, moved)
     done = _done(data, polls, at_s)
-    far = [_shares(data, window, at_s, edge, done) + foreign for edge in (window.t0_s, window.t1_s)]
+    edges_s = (window.t0_s, window.t1_s)
+    io = [_shares(data, window, edge, done) + foreign for edge in edges_s]
+    far = [shares + _past(data, window, at_s) for shares in io]
     if not polls:
         return None, None, "the run has no SMART reading before, under or right after the load"
-    ends = [
-        min(range(len(polls)), key=lambda i: (far[e][i], abs(at_s[i] - edge)))
-        for e, edge in enumerate((window.t0_s, window.t1_s))
-    ]
+    ends = [min(range(len(polls)), key=lambda i: (far[e][i], abs(at_s[i] - edge))) for e, edge in enumerate(edges_s)]
     times, shares = [float(at_s[i]) for i in ends], [float(far[e][i]) for e, i in enumerate(ends)]
     if times[0] >= times[1] or max(shares) > EDGE_SHARE:
         edge = int(shares[1] >= shares[0])
@@ -131,12 +169,11 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     busy = [*before, *(s for s in polls if s["reason"] in UNDER_LOAD)]  # after the load the drive may write on its own
     steps = [w.value for w in map(wa.between, busy, busy[1:]) if w.value is not None]
     steps += [polls[i]["foreign_wa"] for i in ends if polls[i].get("foreign_bytes")]
-    wide = sum(shares) * max(max(steps, default=0.0) - amplification.value, amplification.value)
-    relative = amplification.relative_error + wide / amplification.value
-    if relative > wa.COARSEST:
-        why = f"its error would be {100 * relative:.0f} %, over {100 * wa.COARSEST:.0f} %: the polls lie off its edges"
-        return amplification._replace(value=None, error=None, relative_error=None, why=why), times, why
-    return amplification._replace(error=relative * amplification.value, relative_error=relative), times, None
+    off_io = sum(float(io[e][i]) for e, i in enumerate(ends))
+    wide = off_io * max(max(steps, default=0.0) - amplification.value, amplification.value)
+    own = own_share(data, amplification, (polls[ends[0]], polls[ends[1]]), edges_s)
+    amplification = wider(amplification, wide / amplification.value + own)
+    return amplification, times, amplification.why
 
 
 def _done(data: RunData, polls: list[dict], at_s: np.ndarray) -> np.ndarray:
@@ -161,9 +198,13 @@ def _done(data: RunData, polls: list[dict], at_s: np.ndarray) -> np.ndarray:
     return done
 
 
-def _shares(data: RunData, window: Window, at_s: np.ndarray, edge_s: int, done: np.ndarray) -> np.ndarray:
-    """How far each poll is from an edge of a window, as a share of the window. `done`: I/Os until each poll."""
+def _shares(data: RunData, window: Window, edge_s: int, done: np.ndarray) -> np.ndarray:
+    """I/O between each poll and an edge of a window, as a share of the window's. `done`: I/Os until each poll."""
     cumulative_ios = np.concatenate([[0.0], np.cumsum(data.iops)])
     ios = max(1.0, cumulative_ios[window.t1_s] - cumulative_ios[window.t0_s])
-    past = np.maximum(0.0, at_s - max(data.load_s, len(data.iops))) / (window.t1_s - window.t0_s)
-    return np.abs(done - cumulative_ios[edge_s]) / ios + past
+    return np.abs(done - cumulative_ios[edge_s]) / ios
+
+
+def _past(data: RunData, window: Window, at_s: np.ndarray) -> np.ndarray:
+    """How long after the load each poll is, as a share of the window's time."""
+    return np.maximum(0.0, at_s - max(data.load_s, len(data.iops))) / (window.t1_s - window.t0_s)

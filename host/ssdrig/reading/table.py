@@ -30,6 +30,7 @@ from ssdrig.reading import (
     gaps,
     latency,
     own_report,
+    own_work,
     power,
     retention_rows,
     row_figures,
@@ -395,6 +396,8 @@ def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
         return max((at for at in purges if from_ns < at < to_ns), default=0)
 
     busy = [row.data for row in rows if row.data is not None and row.data.totals and row.data.t0_ns is not None]
+    acting = [row.data for row in rows if row.data is not None and row.act.do not in ("idle", "settle")]
+    own = own_work.of_run(base.snapshots, acting, base.k)
     begins = [data.t0_ns or 0 for data in busy]
     for i, (data, before_ns, next_ns) in enumerate(
         zip(busy, [0, *map(power.end_ns, busy)], [*begins[1:], 1 << 62], strict=False)
@@ -409,24 +412,27 @@ def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
         if not afterwards:
             later = [s for s in base.snapshots if s["t_start_ns"] > last and not purged_ns(last, s["t_start_ns"])]
             afterwards = [_of_neighbours(poll, busy[i + 1 :], "after", base.snapshots) for poll in later[:1]]
-        data.snapshots = [*before[-1:], *under, *afterwards[:1]]
+        data.snapshots, data.own_work = [*before[-1:], *under, *afterwards[:1]], own
         smart.place_polls(data)
 
 
 def _of_neighbours(poll: dict, acts: Sequence[RunData], reason: str, snapshots: Sequence[dict]) -> dict:
     """A reading that is the nearest to an act, before it or ("after") after it, with the bytes that the acts between
-    moved meanwhile, and the highest write amplification between readings there."""
-    foreign = 0.0
+    moved meanwhile, how long they took, and the highest write amplification between readings there."""
+    foreign, foreign_s = 0.0, 0.0
     for data in acts:
         written_bytes = np.concatenate([[0.0], np.cumsum(np.nan_to_num(data.bw_Bps))])
         total = max(float(data.totals.get("bytes") or 0.0), float(written_bytes[-1]))
         grid = np.append(np.arange(len(written_bytes)), max(len(written_bytes), data.load_s))
         by_then = float(np.interp(data.axis_s(poll["t_ns"]), grid, np.append(written_bytes, total)))
         foreign += total - by_then if reason == "before" else by_then
+        before_s = min(max(0.0, float(data.axis_s(poll["t_ns"]))), data.load_s)
+        foreign_s += data.load_s - before_s if reason == "before" else before_s
     at = next(i for i, snapshot in enumerate(snapshots) if snapshot["t_start_ns"] == poll["t_start_ns"])
     beside = snapshots[max(0, at - 2) : at + 3]
     ratios = [ratio.value for ratio in map(wa.between, beside, beside[1:]) if ratio.value is not None]
-    return {**poll, "reason": reason, "foreign_bytes": foreign, "foreign_wa": max(ratios, default=MOST_WA)}
+    seen = {"foreign_bytes": foreign, "foreign_s": foreign_s, "foreign_wa": max(ratios, default=MOST_WA)}
+    return {**poll, "reason": reason, **seen}
 
 
 def read_finer(views: Sequence[dict], base: RunData, rows: Sequence[Row], run: Path) -> list:

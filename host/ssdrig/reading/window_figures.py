@@ -152,8 +152,8 @@ temperature_end_C | Temperature at the end | °C | 0 | less | What the drive its
     of its end.
 # Wear
 wa | Write amplification |  | 3 | less | NAND bytes / host bytes between the SMART readings nearest the window's edges
-    (`wa_polls_s` has their times). Its error covers the counters' steps, the time that the readings took, and the
-    writes written between them and the edges.
+    (`wa_polls_s` has their times). Its error covers the counters' steps, the time that the readings took, the writes
+    between them and the edges, and what the drive may have written on its own between them and the load.
 host_written_bytes | Host bytes written | B | 0 |  | Counted by the drive, between the same two readings.
 nand_written_bytes | NAND bytes written | B | 0 |  | Counted by the drive, between the same two readings.
 # Quality of the measurement
