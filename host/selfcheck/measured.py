@@ -124,7 +124,7 @@ def wa() -> list[Figure]:
     off = abs(whole["wa"] - true_wa(run, whole["wa_polls_s"]))
     return [
         at_most("WA of the load from SMART, off from the ledger", off, "", whole["wa_error"]),
-        at_most("stated error bar of WA", whole["wa_error"] / whole["wa"] * 100, "%", 2),
+        at_most("stated error bar of WA", whole["wa_error"] / whole["wa"] * 100, "%", 4),
     ]
 
 

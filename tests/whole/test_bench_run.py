@@ -112,7 +112,7 @@ def test_per_second_iops_sum_to_the_drives_own_count(run):
 def test_write_amplification_agrees_with_the_ledger_within_its_error_bar(run, figures):
     whole = figures["windows"]["all"]
     assert whole["wa"] == pytest.approx(measured.true_wa(run, whole["wa_polls_s"]), abs=whole["wa_error"])
-    assert 1 < whole["wa"] and whole["wa_error"] / whole["wa"] < 0.05
+    assert 1 < whole["wa"] and whole["wa_error"] / whole["wa"] < 0.1
 
 
 @pytest.mark.parametrize("name", ["all", "steady"])

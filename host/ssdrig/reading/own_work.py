@@ -1,9 +1,12 @@
 """What a drive may have written on its own between a SMART reading and the edge of the load next to it: folding its
 cache, collecting garbage. No counter separates it from the load's writes: it widens the error of write amplification.
 
-It is at most the time times the highest rate of the run: of the NAND counter between two readings, or of the host's
-writes in a second, which the NAND takes too. Work at rest may start at any moment, so one quiet rest proves little.
-After RESTS quiet rests of equal length, the next one has more work than all of them in one of RESTS + 1 cases."""
+It is at most the time times the highest rate of the NAND counter between two readings of the run. Where none of them
+is of a load that only writes, as fast as the drive takes it, the host's writes of a second are a rate of the NAND, too:
+a paced load shows little of what the drive can do.
+
+Work at rest may start at any moment, so one quiet rest proves little. After RESTS quiet rests of equal length, the
+next one has more work than all of them in one of RESTS + 1 cases."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -36,20 +39,37 @@ class OwnWork(NamedTuple):
 def of_run(snapshots: Sequence[dict], acts: Sequence["RunData"], k: int) -> OwnWork:
     """What the readings of a run show of it. `acts`: all steps but those that rest; `k`: time dilation."""
     counter = next((name for name in _COUNTERS if any(s.get(name) is not None for s in snapshots)), None)
-    busy = [(data.t0_ns, data.t0_ns + data.load_s * k * SECOND_NS) for data in acts if data.t0_ns is not None]
-    rates, rests, rest_s = [0.0], [0.0], 0.0
-    if counter != "nand_program_pages":
-        rates += [_most_written_Bps(data) for data in acts]
+    busy = [_span(data, k) for data in acts if data.t0_ns is not None]
+    full = [_span(data, k) for data in acts if _at_full_speed(data)]
+    rates, rests, rest_s, by_full = [0.0], [0.0], 0.0, False
     for before, after in pairwise(snapshots) if counter else ():
         seconds = (after["t_ns"] - before["t_ns"]) / SECOND_NS / k
         if None in (before.get(counter), after.get(counter)) or seconds <= 0 or after[counter] < before[counter]:
             continue
         rise = after[counter] - before[counter] + _unit(after, counter)
         rates.append(rise / seconds)
+        span_ns = before["t_ns"], after["t_ns"]
+        by_full = by_full or any(2 * _overlap_ns(of, span_ns) > span_ns[1] - span_ns[0] for of in full)
         if all(end <= before["t_ns"] or begin >= after["t_ns"] for begin, end in busy) and _left_alone(before, after):
             rests.append(rise)
             rest_s += seconds
+    if not by_full and counter != "nand_program_pages":
+        rates += [_most_written_Bps(data) for data in acts]
     return OwnWork(counter, max(rates), rest_s, max(rests))
+
+
+def _span(data: "RunData", k: int) -> tuple[float, float]:
+    begin_ns = data.t0_ns or 0
+    return begin_ns, begin_ns + data.load_s * k * SECOND_NS
+
+
+def _overlap_ns(one: tuple[float, float], other: tuple[float, float]) -> float:
+    return min(one[1], other[1]) - max(one[0], other[0])
+
+
+def _at_full_speed(data: "RunData") -> bool:
+    """Whether it is a closed loop of writes alone."""
+    return data.header["method"].get("queue_depth") is not None and data.totals.get("directions") == ("write",)
 
 
 def _most_written_Bps(data: "RunData") -> float:
