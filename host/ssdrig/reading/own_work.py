@@ -2,7 +2,7 @@
 cache, collecting garbage. No counter separates it from the load's writes: it widens the error of write amplification.
 
 It is at most the time times the highest rate of the NAND counter between two readings of the run. Where none of them
-is of a load that only writes, as fast as the drive takes it, the host's writes of a second are a rate of the NAND, too:
+belongs to a closed loop of writes, the host's writes of a second are a rate of the NAND, too:
 a paced load shows little of what the drive can do.
 
 Work at rest may start at any moment, so one quiet rest proves little. After RESTS quiet rests of equal length, the
