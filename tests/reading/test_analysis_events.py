@@ -12,9 +12,8 @@ from ssdrig.drive.wear import wa
 from ssdrig.plan.rules.windows import Window
 from ssdrig.reading import RunData, table, why_ended
 from ssdrig.reading.events import load_events
-from ssdrig.reading.own_work import OwnWork
 from ssdrig.reading.power import _count
-from ssdrig.reading.rundata import Rail
+from ssdrig.reading.rundata import OwnWork, Rail
 from ssdrig.reading.smart import _done, _past, _shares, window_wa
 from ssdrig.serve import event_words
 

@@ -10,7 +10,7 @@ from model_runs import SECOND_NS, ModelRun
 from test_analysis_events import run
 
 from ssdrig.reading import own_work, table
-from ssdrig.reading.own_work import OwnWork
+from ssdrig.reading.rundata import OwnWork
 from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC
 
 COVERED = 0.95

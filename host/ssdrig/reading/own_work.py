@@ -2,41 +2,23 @@
 cache, collecting garbage. No counter separates it from the load's writes: it widens the error of write amplification.
 
 It is at most the time times the highest rate of the NAND counter between two readings of the run. Where none of them
-belongs to a closed loop of writes, the host's writes of a second are a rate of the NAND, too:
-a paced load shows little of what the drive can do.
+belongs to a closed loop of writes, the host's writes of a second are a rate of the NAND, too: a paced load shows little
+of what the drive can do.
 
-Work at rest may start at any moment, so one quiet rest proves little. After RESTS quiet rests of equal length, the
-next one has more work than all of them in one of RESTS + 1 cases."""
+Work at rest may start at any moment, so one quiet rest proves little. After RESTS (rundata.py) quiet rests of equal
+length, the next one has more work than all of them in one of RESTS + 1 cases."""
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ssdrig.reading.rundata import RunData
+from ssdrig.reading.rundata import SECOND_NS, OwnWork, RunData
 
-RESTS = 19
 _COUNTERS = ("nand_written_bytes", "nand_program_pages")
-SECOND_NS = 1_000_000_000
 
 
-class OwnWork(NamedTuple):
-    """In units of `counter` (bytes, or pages of the drive) and s of the drive."""
-
-    counter: str | None  # of the snapshots; None: the drive counts neither
-    most_per_s: float  # highest rate seen
-    rest_s: float  # time between readings without any I/O
-    most_in_rest: float  # highest rise between two of those
-
-    def most(self, seconds: float) -> float:
-        """The most that the drive may have written in a rest of this length."""
-        most = self.most_per_s * max(0.0, seconds)
-        return min(most, self.most_in_rest) if self.rest_s >= RESTS * seconds else most
-
-
-def of_run(snapshots: Sequence[dict], acts: Sequence["RunData"], k: int) -> OwnWork:
+def of_run(snapshots: Sequence[dict], acts: Sequence[RunData], k: int) -> OwnWork:
     """What the readings of a run show of it. `acts`: all steps but those that rest; `k`: time dilation."""
     counter = next((name for name in _COUNTERS if any(s.get(name) is not None for s in snapshots)), None)
     busy = [_span(data, k) for data in acts if data.t0_ns is not None]
@@ -58,7 +40,7 @@ def of_run(snapshots: Sequence[dict], acts: Sequence["RunData"], k: int) -> OwnW
     return OwnWork(counter, max(rates), rest_s, max(rests))
 
 
-def _span(data: "RunData", k: int) -> tuple[float, float]:
+def _span(data: RunData, k: int) -> tuple[float, float]:
     begin_ns = data.t0_ns or 0
     return begin_ns, begin_ns + data.load_s * k * SECOND_NS
 
@@ -67,12 +49,12 @@ def _overlap_ns(one: tuple[float, float], other: tuple[float, float]) -> float:
     return min(one[1], other[1]) - max(one[0], other[0])
 
 
-def _at_full_speed(data: "RunData") -> bool:
+def _at_full_speed(data: RunData) -> bool:
     """Whether it is a closed loop of writes alone."""
     return data.header["method"].get("queue_depth") is not None and data.totals.get("directions") == ("write",)
 
 
-def _most_written_Bps(data: "RunData") -> float:
+def _most_written_Bps(data: RunData) -> float:
     """The highest rate of a second; of a load that also reads, of both."""
     if "write" not in data.totals.get("directions", ("write",)) or not len(data.bw_Bps):
         return 0.0
@@ -89,7 +71,7 @@ def _left_alone(before: dict, after: dict) -> bool:
     return None in counts or counts[0] == counts[1]
 
 
-def rest_s(data: "RunData", poll: dict, edge_s: float) -> float:
+def rest_s(data: RunData, poll: dict, edge_s: float) -> float:
     """Seconds without I/O between a reading and an edge of a window: before and after the load, and pauses in it. Those
     of a neighbour's I/O (`foreign_s`) are not."""
     low_s, high_s = sorted((float(data.axis_s(poll["t_ns"])), float(edge_s)))

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from ssdrig.meter import uncertainty
 from ssdrig.meter.fast import Peaks
 from ssdrig.meter.power import Closure
-from ssdrig.reading.own_work import OwnWork
 
 SECOND_NS = 1_000_000_000
+RESTS = 19  # quiet rests of one length, after which the next is quiet in 95 % of cases
 
 
 def _no_values() -> np.ndarray:
@@ -73,6 +74,20 @@ class Rail:
     idle_mean_W: float | None = None
     closure: Closure | None = None
     fast: Peaks | None = None  # what its fast current channel saw
+
+
+class OwnWork(NamedTuple):
+    """Work at rest (own_work.py), in units of `counter` (bytes, or pages of the drive) and s of the drive."""
+
+    counter: str | None  # of the snapshots; None: the drive counts neither
+    most_per_s: float  # highest rate seen
+    rest_s: float  # time between readings without any I/O
+    most_in_rest: float  # highest rise between two of those
+
+    def most(self, seconds: float) -> float:
+        """The most that the drive may have written in a rest of this length."""
+        most = self.most_per_s * max(0.0, seconds)
+        return min(most, self.most_in_rest) if self.rest_s >= RESTS * seconds else most
 
 
 @dataclass

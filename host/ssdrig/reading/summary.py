@@ -33,9 +33,8 @@ from ssdrig.drive.wear import wa
 from ssdrig.meter.power import Closure
 from ssdrig.reading import table
 from ssdrig.reading.course import Course
-from ssdrig.reading.own_work import OwnWork
 from ssdrig.reading.row import Table
-from ssdrig.reading.rundata import Rail, RunData
+from ssdrig.reading.rundata import OwnWork, Rail, RunData
 from ssdrig.runs import integrity, journal, parts
 
 Whole = tuple[RunData, dict, dict | None]  # the run, its figures, and the document made of its table
