@@ -86,20 +86,6 @@ WRONG = None  # why that file is not used; then nothing is measured, because a w
 _NEEDED = ("rail", "name", "chip", "bus", "alert", "shunt_uOhm", "shunt_tolerance_ppm", "vbus_us", "vshunt_us")
 
 
-def _used(own):
-    """GPIOs that "lock_outs" may not have."""
-    pins = [SDA, SCL, 20, 21, SYNC]
-    for row in own["rails"]:
-        pins += [row["alert"], row.get("cs")]
-        if row["bus"] == "SPI0":
-            pins += [MISO, SCK, MOSI]
-    for row in own["switch"]:
-        pins += [row["gate"], row["gate"] + 1]
-    if own.get("sideband") is not None:
-        pins += [own["sideband"], own["sideband"] + 1]
-    return pins + [row["gpio"] for row in own["scope"]]
-
-
 def _own():
     """The board's own file; None without one. ValueError names its error."""
     try:
@@ -130,8 +116,18 @@ def _own():
         if fast["rail"] not in [row["rail"] for row in own["rails"]]:
             raise ValueError("fast of no rail, or no input of the ADC")
     pin = own.get("lock_outs")
-    if pin is not None and (type(pin) is not int or not 0 <= pin <= 28 or pin in _used(own)):
-        raise ValueError("lock_outs of no free GPIO")
+    if pin is not None:
+        used = [SDA, SCL, 20, 21, SYNC] + [row["gpio"] for row in own["scope"]]
+        for row in own["rails"]:
+            used += [row["alert"], row.get("cs")]
+            if row["bus"] == "SPI0":
+                used += [MISO, SCK, MOSI]
+        for row in own["switch"]:
+            used += [row["gate"], row["gate"] + 1]
+        if own.get("sideband") is not None:
+            used += [own["sideband"], own["sideband"] + 1]
+        if type(pin) is not int or not 0 <= pin <= 28 or pin in used:
+            raise ValueError("lock_outs of no free GPIO")
     gate = own.get("gate_supply")
     if gate is not None:
         for name in ("gpio", "nV_per_count", "mV"):
@@ -151,7 +147,7 @@ try:
         RAILS, SWITCH, SCOPE = tuple(_settings["rails"]), tuple(_settings["switch"]), tuple(_settings["scope"])
 except _WRONG_FILE as why:
     WRONG = "%s: %s" % (FILE, why)
-del _own  # its code takes 1.5 KB of the heap
+del _own  # its code takes 2 KB of the heap
 
 
 def _on(name):

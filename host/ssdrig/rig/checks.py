@@ -126,7 +126,7 @@ def of_rail(rail: dict, row: dict) -> list[Check]:
         out.append(skipped("supply", n, "board.json lacks the rail's voltage"))
     else:
         low, high = of * (1 - nominal.TOLERANCE), of * (1 + nominal.TOLERANCE)
-        do = "the supply, its fuse, the gate supply (24 V), the switch, VBUS of the sensor; are two rails exchanged?"
+        do = "the supply, its fuse, the gate supply, the switch, VBUS of the sensor; are two rails exchanged?"
         bound = SCATTER * row["V_sd"] / math.sqrt(samples)
         if chip is not None:
             bound += chip.bus_offset_V + 1e-6 * chip.bus_gain_ppm * abs(row["V_mean"])
