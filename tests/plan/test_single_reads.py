@@ -19,6 +19,7 @@ from ssdrig.reading.row import Table
 from ssdrig.run.stage import Stage
 from ssdrig.views.context import Context
 from ssdrig.views.under import html as under_html
+from ssdrig.views.wakes import facts as wakes_facts
 from ssdrig.views.wakes import html as wakes_html
 
 FLOOR_W = 0.05
@@ -136,6 +137,58 @@ def test_every_cell_of_the_wakes_is_the_number_put_in(tmp_path):
         assert value(cells["Energy"]) == pytest.approx(1000 * watts * lasts_s / 30, rel=0.01)
         assert value(cells["Above"]) == pytest.approx(1000 * (watts - FLOOR_W) * lasts_s / 30, rel=0.01)
     assert [len(plot.marks) for plot in panel.plots] == [6, 3]
+
+
+def far_apart(runs, sides: dict, watts: list[float], ends: bool = True) -> Table:
+    """Reads 5 s apart, with this power in each pause, then one after 10 s, whose step does not end without `ends`."""
+    w = Run(runs, "idle-wake", pauses=["5 s", "10 s"], ios=30)
+    w.event("step.start", step="asleep")
+    w.t_ns += 4_000_000_000
+    w.event("step.end", step="asleep", ok=True)
+    written = {"nand_written_bytes": None, "host_written_bytes": None, "nand_why": "not counted"}
+    floor = {"floor_W": FLOOR_W, "floor_error_W": 0.001, "lasted_s": 4, "why": None, "above_J": None}
+    w.event("quiet", step="asleep", reached=True, **floor, **written)
+    for every in ("5s", "10s"):
+        act = w.acts[f"wake every={every}"]
+        folder = act.folder(None, list(w.acts.values()).index(act) + 1)
+        w.event("step.start", step=act.path, fio=folder, point=dict(act.point))
+        w.t_ns += 100_000_000
+        left_by_fio(w.path / "fio" / folder, w.t_ns, 5 * len(watts), sides)
+        for mean_W in watts:
+            w._power(mean_W)
+            w.t_ns += 5_000_000_000
+        if every == "5s" or ends:
+            w.event("step.end", step=act.path, ok=True, bytes=0, fio=folder, point=dict(act.point))
+    return table.load(w.end())
+
+
+def test_the_error_of_a_mean_latency_is_of_its_reads_not_of_the_seconds_between(tmp_path):
+    """11 and 31 ms: 12.7 x 14.1 ms / sqrt(2). fio reports nothing in a pause, so no second is that of a read."""
+    row = far_apart(tmp_path, {"read": {11_000_000: 1, 31_000_000: 1}}, [0.4, 0.4]).of("wake")[0]
+    whole = row.windows["all"]
+    assert whole["lat_mean_us"] == pytest.approx(21_000, rel=0.02)
+    assert whole["errors"]["lat_mean_us"] == pytest.approx(127_000, rel=0.03)
+
+
+def test_the_error_of_the_energy_of_a_wake_has_how_the_wakes_differ(tmp_path):
+    alike, apart = (
+        wakes_html.above_mJ(run.of("wake")[0], wakes_html.floor(run, "asleep"))
+        for run in (
+            far_apart(tmp_path / name, {"read": {11_000_000: 6}}, watts)
+            for name, watts in (("alike", [0.4] * 6), ("apart", [0.3, 0.5, 0.3, 0.5, 0.3, 0.5]))
+        )
+    )
+    assert alike.value == pytest.approx(1750, rel=0.01) and alike.error < 0.05 * alike.value
+    assert apart.value == pytest.approx(1750, rel=0.01) and 0.2 * apart.value < apart.error < apart.value
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_the_longest_pause_is_that_of_the_plan(tmp_path, ends):
+    """One that was cut short has no figure, and the pause before it does not stand for it."""
+    run = far_apart(tmp_path, {"read": {11_000_000: 6}}, [0.4] * 6, ends)
+    made = wakes_facts.wakes(run, run.plan.shows[0], "wake")
+    assert [made[key].of.value is not None for key in ("latency", "energy")] == [ends, ends]
+    assert ends or "10s" in made["latency"].of.why
 
 
 BESIDE = {

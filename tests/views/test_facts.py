@@ -49,6 +49,16 @@ def test_of_a_fill(tmp_path):
     assert all("host-limited" in fact.of.why for fact in busy.values())
 
 
+def test_there_is_no_speed_after_a_cache_without_an_end(tmp_path):
+    """Slow first, then fast: the drive was at work, and its second speed is not that after a cache."""
+    run = cache.made(tmp_path)
+    row = next(iter(run.of("fill")))
+    row.result |= {"cache_bytes": None, "cache_error_bytes": None, "cache_why": "the speed rose first"}
+    made = facts(run, "plateaus", "fill")
+    assert made["fast"].of.known and made["last"].of.known
+    assert made["slow"].of.value is None and "the speed rose first" in made["slow"].of.why
+
+
 def test_of_single_reads(tmp_path):
     """After the longest pause: 150 s for 30 reads of 9 ms at 0.4 W, 0.05 W of them at rest."""
     made = facts(single.woken(tmp_path), "wakes", "wake", rest="asleep")

@@ -2,6 +2,8 @@
 figure's own unit. One place for all of them; ratios and differences are made of these (uncertain.py).
 
     counts and means of seconds   the scatter of the seconds about their mean
+    mean latency of I/Os after    the scatter of these I/Os
+      pauses
     deviations, percentiles of    the error of a deviation, and of a rank, from this many
       seconds
     percentiles of latency        half a bin of fio's histogram, and what the rank leaves open
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ssdrig.base.uncertain import Uncertain, deviation_share, difference, mean_error
+from ssdrig.base.uncertain import Uncertain, deviation_share, difference, mean_error, t95
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.meter import uncertainty
 
@@ -167,6 +169,24 @@ def of_percentiles(kind: str, counts: np.ndarray, names: Mapping[str, int], k: i
         half_bin = float(upper[at] - middle[at]) or 0.0005
         out[f"{kind}_{name}_us"] = max(half_bin, float(middle[high] - middle[low]) / 2)
     return out
+
+
+def of_apart_us(counts: np.ndarray, k: int) -> float | None:
+    """The error of the mean latency of I/Os that each come after a pause; None of fewer than two. fio reports nothing
+    in a pause, so the seconds of such I/Os are not known, but they do not come in bursts either.
+
+    counts: by bin of fiotext.plat_ns, host time
+    k: time dilation"""
+    bins = np.flatnonzero(counts)
+    held, n = counts[bins], float(counts.sum())
+    if n < 2:
+        return None
+    middle_us, half_us = (
+        np.asarray(ns, float) / 1000 / k for ns in (plat_ns(bins), plat_upper_ns(bins) - plat_ns(bins))
+    )
+    mean_us = float(held @ middle_us) / n
+    square = float(held @ ((middle_us - mean_us) ** 2 + half_us**2 / 3)) / (n - 1)
+    return t95(n - 1) * math.sqrt(square / n)
 
 
 def together(rounds: Sequence[Mapping], out: Mapping) -> dict[str, float]:

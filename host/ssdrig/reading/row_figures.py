@@ -93,6 +93,8 @@ def figures(row: "Row", energy: power.Energy | None, folder: Path, powers: list[
     power.on_grid(data, powers)
     whole["errors"] = {**(whole["errors"] or {}), **errors.of_window(data, whole, 0, n)}
     whole["errors"] |= directions.scattered(whole, whole["errors"])
+    if row.act.keys.get("every") and (error_us := errors.of_apart_us(latency.counts(row.lat), data.k)) is not None:
+        whole["errors"]["lat_mean_us"] = error_us
     row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
     _windows(row, data)
     if not by_second:

@@ -15,19 +15,19 @@ def plateaus(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     event = row.result if row is not None else {}
     if event.get("kind") != "plateaus":
         notes = row.notes if row is not None else []
-        why = next((note for note in notes if note.startswith("plateaus: ")), f"{path} did not run")
+        why = next((note for note in notes if note.startswith("plateaus: ")), f"{path} did not run to its end")
         return dict.fromkeys(("cache", "fast", "slow", "last"), Fact(lacking(why)))
     size = Uncertain(event["cache_bytes"], event["cache_error_bytes"])
     if size.value is None:
         size = lacking(f"no end of a cache: {event['cache_why']}")
-    speeds = [speed_of(plateau) for plateau in event["plateaus"]]
-    speeds += [lacking(size.why or "one speed from the first byte to the last")] * (2 - len(speeds))
+    fast, *after = [speed_of(plateau) for plateau in event["plateaus"]] or [lacking(size.why)]
+    slow = after[0] if size.value is not None else lacking(size.why)
     end = event.get("last")
     at_end = speed_of(end) if end else lacking(event.get("host_limited") or "too few samples of the written bytes")
     return {
         "cache": Fact(size, "B", better="more"),
-        "fast": Fact(speeds[0], "MB/s"),
-        "slow": Fact(speeds[1], "MB/s"),
+        "fast": Fact(fast, "MB/s"),
+        "slow": Fact(slow, "MB/s"),
         "last": Fact(at_end, "MB/s", better="more"),
     }
 

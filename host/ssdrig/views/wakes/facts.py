@@ -10,11 +10,12 @@ from ssdrig.views.wakes.html import above_mJ, floor
 
 def wakes(run: Table, show: Mapping, path: str) -> dict[str, Fact]:
     """How long such an I/O takes, and its energy above the drive's floor."""
-    rows = [row for row in run.of(path) if row.state == "done"]
-    if not rows:
-        why = lacking(f"{path} did not run")
+    acts = [act for act in run.acts if act.path == path]
+    longest = max(acts, key=lambda act: act.keys["every"]).label if acts else path
+    row = next((row for row in run.of(path) if row.act.label == longest), None)
+    if row is None:
+        why = lacking(f"{longest} did not run to its end")
         return {"latency": Fact(why), "energy": Fact(why, rests=trust.OF_POWER)}
-    row = max(rows, key=lambda one: one.act.keys["every"])
     latency, above = errors.of("lat_mean_us", whole(row)), above_mJ(row, floor(run, str(show["rest"])))
     if latency.value is None:
         latency = lacking(row.why_not("lat_mean"))

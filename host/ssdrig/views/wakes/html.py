@@ -1,7 +1,11 @@
 """The view `wakes`: latency and energy of a single I/O, against the pause before it. Where the drive falls asleep
 in longer pauses both rise by a step."""
 
-from ssdrig.base.uncertain import NO_DIFFERENCE, UNKNOWN, Uncertain, difference
+import math
+
+import numpy as np
+
+from ssdrig.base.uncertain import NO_DIFFERENCE, UNKNOWN, Uncertain, difference, mean_error
 from ssdrig.reading.row import Row, Table
 from ssdrig.views import svg
 from ssdrig.views.context import Cell, Context, figure, number_table, panel, plus_minus, points, rows_at
@@ -62,9 +66,26 @@ def above_mJ(row: Row, rest: Uncertain) -> Uncertain:
     if not (drawn.known and still.known):
         return Uncertain((drawn.value or 0.0) - (still.value or 0.0))
     above = difference(drawn, still)
+    scatter_W = _scatter_W(row)
+    if above.value is not None and above.error is not None:
+        own_mJ = None if scatter_W is None else scatter_W * (whole["t1_s"] - whole["t0_s"]) * per_io
+        above = above._replace(error=None if own_mJ is None else math.hypot(above.error, own_mJ))
     if (above.value or 0.0) <= (above.error or 0.0):
         return Uncertain(None, None, NO_DIFFERENCE, f"{plus_minus(above, 'mJ')}: within its uncertainty")
     return above
+
+
+def _scatter_W(row: Row) -> float | None:
+    """The error of the mean power by how its pauses differ, each with the I/O before it; where they are shorter than a
+    second, by how its seconds differ. 0 of a load without two seconds of power, None of a single pause."""
+    watts = row.data.power_mean_W if row.data is not None else []
+    if len(watts) < 2:
+        return 0.0
+    if row.act.keys["every"] < 1:
+        return mean_error(watts)
+    edges_s = np.linspace(0, len(watts), (row.windows["all"] or {})["ios"] + 1)
+    joules = np.interp(edges_s, np.arange(len(watts) + 1), np.concatenate([[0.0], np.cumsum(watts)]))
+    return mean_error(np.diff(joules) / np.diff(edges_s))
 
 
 def cells(row: Row, rest: Uncertain) -> list[Cell]:
