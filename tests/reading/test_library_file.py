@@ -150,6 +150,12 @@ HOSTILE = {
     "array": lambda d: row(d)["arrays"].update(iops="999"),
     "arrays of other lengths": lambda d: row(d)["arrays"].update(iops=row(d)["arrays"]["temp_t_s"]),
     "verdict": lambda d: first(d).update(verdicts=[{}]),
+    "plateau below 0": lambda d: row(d).update(found={"kind": "plateaus", "plateaus": [{"bw_mean_MBps": -5}]}),
+    "speed in words": lambda d: row(d).update(found={"kind": "plateaus", "last": {"bw_mean_MBps": "<b>"}}),
+    "error of a cache below 0": lambda d: row(d).update(found={"kind": "plateaus", "cache_error_bytes": -1}),
+    "error of an energy below 0": lambda d: row(d).update(found={"kind": "quiet", "above_error_J": -1.0}),
+    "floor of a house": lambda d: row(d).update(found={"kind": "quiet", "floor_W": 5000.0}),
+    "service time of a week": lambda d: row(d).update(found={"kind": "played", "all": {"p99_us": 6e11}}),
     "deep": lambda d: row(d).update(found=[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]),
 }
 

@@ -7,9 +7,10 @@ import pytest
 from synthetic_plan import DRIVE, Writer
 from test_replay import played_twice
 
+from ssdrig.base.errors import JournalError
 from ssdrig.plan import grammar, reviews
-from ssdrig.reading import errors, table
-from ssdrig.report import library, scorecard
+from ssdrig.reading import errors, library_file, table
+from ssdrig.report import library, review_page, scorecard
 from ssdrig.report.library import Facts, Member
 
 OWN = Facts("review-x")
@@ -139,6 +140,23 @@ def test_facts_of_views_have_cards_and_lines_of_all_drives(tmp_path):
     assert [entry.value.value for entry in slow.entries] == pytest.approx([262.144] * 2, rel=0.05)
     (_, line), *_ = scorecard.lines(members)
     assert line == cache and scorecard.place(*line.entries[:1], line.entries[1:], "more") == (2, 2, 2)
+
+
+@pytest.mark.parametrize("end", [5, {"bytes": 1e9}, {"bw_mean_MBps": 1.0, "bw_error_MBps": {}}])
+def test_a_result_that_no_card_can_show_is_refused_at_import_and_hides_no_other(tmp_path, end):
+    """Such a file in the library stopped every review before its page."""
+    own, theirs = cached(tmp_path, "one", 4), cached(tmp_path, "two", 6)
+    next(row for row in theirs.rows if row.result).result["last"] = end
+    path = tmp_path / "a.ssdlib"
+    (read,) = library_file.checked(library_file.packed([theirs], 1), path).tables
+    with pytest.raises(JournalError, match="slc-cache"):
+        review_page.check_drawable(path, [read])
+    imported = Member(Facts(path.name, imported=True), "two", "default OP", "", {"slc-cache": read})
+    members = [Member(OWN, "one", "default OP", "", {"slc-cache": own}, True), imported]
+    part = next(part for part in reviews.sections() if part.title == "SLC cache")
+    figure = next(figure for figure in part.figures if "last" in figure.value)
+    assert [entry.member for entry in library.compared(figure, "last", members).entries] == [0]
+    assert [entry.member for entry in library.compared(part.figures[1], "MB/s", members).entries] == [0, 1]
 
 
 def test_a_trace_bench_has_cards_of_its_data_rate_service_times_and_energy(tmp_path):

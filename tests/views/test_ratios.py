@@ -79,7 +79,7 @@ OF_ERRORS = """
 meter/sync: _certain, _correlation, _edge, _noise_ns, _offset, _offset_slow, _template, find
 publish/verdicts/comparison: _incomplete_beta, _joined, _percent, _within, compared, group
 reading/directions: scattered
-reading/errors: _of_power, of_percentiles, of_totals, of_window
+reading/errors: _of_power, of_apart_us, of_percentiles, of_totals, of_window
 reading/gaps: widen
 reading/smart: _past, _shares, own_share, window_wa
 reading/wear_run: amplification
@@ -88,7 +88,7 @@ report/cards: spread
 report/verdict: _alone, _field, _pair, _spread
 views/episodes/figures: _gain, _noise_W, bursts, figures_of
 views/thermal/figures: _model, fit
-views/wakes/html: above_mJ
+views/wakes/html: _scatter_W, above_mJ
 """
 # places on a plot or a page
 DRAWN = """
@@ -234,6 +234,8 @@ def of_average_power(rng):
 
 
 class Row:
+    data = None
+
     def __init__(self, whole):
         self.windows = {"all": whole}
 

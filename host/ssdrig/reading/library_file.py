@@ -308,6 +308,7 @@ def _opened_row(row: Mapping, acts: Mapping[str, Act], base: RunData, arrays: Ma
     out.notes = [_words(note) for note in _list(row.get("notes", []), MOST_ROWS)]
     event = row.get("found", {})
     _need(isinstance(event, dict), "an invalid result of a step")
+    library_ranges.check_result("found", event)
     out.result = event if event.get("kind") in FOUND else {}
     if "lat" in row:
         cells = arrays[row["lat"]]

@@ -2,7 +2,8 @@
 so narrow that a slip of a decimal point by some places, another unit or an invention does not. Pure."""
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,17 @@ RANGES = (
     Range(r"(host|nand)_written_bytes", 0, 1e21, "B", "1000 EB: no drive is rated for a hundredth of it"),
     Range(r"ios|samples(_lost|_clipped)?", 0, 1e18, "", "1e8 a second for 30 years"),
 )
+# of the result of a step, by the unit at the end of the key; in addition to RANGES
+OF_RESULTS = (
+    Range(r"\w+_error_\w+", 0, 1e21, "", "an error is half the width of an interval"),
+    Range(r"\w*_?MBps", 0, 1e6, "MB/s", "PCIe 7.0 x16 carries 242 000 MB/s; of a curve also the GB written"),
+    Range(r"\w*_Bps", 0, 1e12, "B/s", "PCIe 7.0 x16 carries 2.4e11 B/s"),
+    Range(r"(\w*_)?bytes", 0, 1e21, "B", "1000 EB: no drive is rated for a hundredth of it"),
+    Range(r"\w+_J_per_GB", -1e12, 1e12, "J/GB", "1000 W at one I/O in 1000 s"),
+    Range(r"\w+_J", -1e9, 1e12, "J", "the power's range, over 30 years"),
+    Range(r"\w+_s", -1e9, 1e9, "s", "30 years"),
+    Range(r"\w+_us", 0, DAY_US, "us", "Linux resets a drive after 30 s and gives up within a day"),
+)
 _OF_KEY: dict[str, Range | None] = {}
 
 
@@ -51,9 +63,30 @@ def of(key: str) -> Range:
 
 def check(key: str, values: float | np.ndarray) -> None:
     """Raises ValueError, with the range and its reason, where a value is outside. Not-a-number is not compared."""
-    known = np.asarray(values, np.float64)
+    _check(key, np.asarray(values, np.float64), of(key))
+
+
+def check_result(key: str, value: Any) -> None:
+    """check() of the result of a step: of a key whose name ends with a unit, and of all in it. Raises ValueError also
+    for such a key with a text or a truth value."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            check_result(str(name), item)
+        return
+    if isinstance(value, list):
+        for item in value:
+            check_result(key, item)
+        return
+    one = next((one for one in (*OF_RESULTS, *RANGES) if re.fullmatch(one.keys, key)), None)
+    if value is None or one is None:
+        return
+    if isinstance(value, bool | str):
+        raise ValueError(f"{key} without a number")
+    _check(key, np.asarray(value, np.float64), one)
+
+
+def _check(key: str, known: np.ndarray, one: Range) -> None:
     known = known[~np.isnan(known)]
-    one = of(key)
     wrong = known[(known < one.least) | (known > one.most)]
     if len(wrong):
         unit = f" {one.unit}" if one.unit else ""

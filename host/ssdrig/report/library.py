@@ -299,9 +299,7 @@ def compared(of: reviews.Figure, word: str, drives: Sequence[Member]) -> Compare
     is another than the figure's."""
     if (reviewed := reviewed_table(drives, of.plan)) is None or _unlike(of.link, reviewed.data.header["drive"]):
         return None
-    readings = {
-        i: _reading(member.tables[of.plan], of, word) for i, member in enumerate(drives) if of.plan in member.tables
-    }
+    readings = {i: reading for i, member in enumerate(drives) if (reading := _of_member(member, of, word)) is not None}
     first = next(iter(readings.values()))
     values = [one.value.value for one in readings.values()]
     scale, name = _scale(word, first.unit, values)
@@ -329,6 +327,26 @@ def _scale(word: str, name: str, values: Sequence[float | None]) -> tuple[float,
     scales = (scale for scale in headline.SCALES.get(name, ()) if top >= scale[0])
     _, factor, shown_name = next(scales, (0, 1, name))
     return factor, shown_name
+
+
+def _of_member(member: Member, of: reviews.Figure, word: str) -> _Reading | None:
+    """A figure of a member; None where it did not run the plan, or where the figures of a stranger cannot be read."""
+    if (run := member.tables.get(of.plan)) is None:
+        return None
+    try:
+        return _reading(run, of, word)
+    except Exception:  # whatever a stranger's figures raise; check_readable() refuses them at import
+        if member.facts.imported:
+            return None
+        raise
+
+
+def check_readable(run: Table) -> None:
+    """Read each figure that the sections show of this plan. Raises whatever a stranger's figures raise."""
+    for of in (of for section in reviews.sections() for of in section.figures if of.plan == run.plan.name):
+        for word in of.value:
+            reading = _reading(run, of, word)
+            headline.in_words(reading.value, reading.unit)
 
 
 def _reading(run: Table, of: reviews.Figure, word: str) -> _Reading:

@@ -427,16 +427,20 @@ def _drawn(context: Context, own: Context) -> str:
 
 
 def check_drawable(path: Path, tables: Sequence[Table]) -> None:
-    """Raises JournalError for runs of a library file that a view of their plan cannot draw."""
+    """Raises JournalError for runs of a library file that a view of their plan cannot draw, or whose figures cannot be
+    on a card."""
     for one in tables:
-        for show in one.plan.shows:
-            if show["view"] in TOGETHER:
-                try:
-                    page.html_of(show["view"])(Context([one], [""], show))
-                except Exception as error:  # whatever a stranger's figures raise
-                    seen = f"{one.plan.name}: {type(error).__name__} in its view {show['view']}"
-                    do = "get it again from who made it"
-                    raise JournalError(f"runs in {path} whose views can be drawn", seen, do) from error
+        where = ""
+        try:
+            for show in one.plan.shows:
+                if (where := show["view"]) in TOGETHER:
+                    page.html_of(where)(Context([one], [""], show))
+            where = "cards"
+            library.check_readable(one)
+        except Exception as error:  # whatever a stranger's figures raise
+            seen = f"{one.plan.name}: {type(error).__name__} in {where}"
+            do = "get it again from who made it"
+            raise JournalError(f"runs in {path} whose views can be drawn", seen, do) from error
 
 
 def _member_of(run: Table, members: Sequence[Member]) -> int:
