@@ -152,6 +152,39 @@ def test_a_status_document_stands_for_an_edge_within_a_second(k, first_s, last_s
     assert window_figures.lat_counts(data, Window("some", 4, 8, {})) is None
 
 
+FAST, SLOW = float(plat_upper_ns(LOW)) / 1000, float(plat_upper_ns(HIGH)) / 1000
+
+
+@pytest.mark.parametrize(
+    ("slow", "longest_us", "off_us"),
+    [
+        ({4: 1}, SLOW, SLOW - FAST),  # it may have completed before the window began
+        ({7: 1}, SLOW, SLOW - FAST),
+        ({4: 2}, SLOW, 0),
+        ({5: 1}, SLOW, 0),
+        ({3: 1}, FAST, SLOW - FAST),  # it may have completed in the window
+        ({8: 1}, FAST, SLOW - FAST),
+        ({2: 1, 9: 1}, FAST, 0),
+    ],
+)
+def test_the_longest_completion_time_covers_ios_that_end_a_row_at_an_edge(slow, longest_us, off_us):
+    """`slow`: slow I/Os in each second of ten; the window is of four."""
+    data = run([100] * 10)
+    cells = [[second, LOW, 100 - slow.get(second, 0)] for second in range(10)]
+    data.hist = np.array(sorted([*cells, *([second, HIGH, n] for second, n in slow.items())]))
+    figures = window_figures._latency(data, Window("some", 4, 8, {}), [])
+    half_bin_us = 2 * (longest_us - float(plat_ns(HIGH if longest_us == SLOW else LOW)) / 1000)
+    assert figures["clat_max_us"] == exactly(longest_us)
+    assert figures["errors"]["clat_max_us"] == exactly(max(half_bin_us, off_us))
+
+
+def test_the_longest_completion_time_of_a_whole_load_has_no_edge():
+    data = run([100] * 4)
+    data.hist = np.array([[0, LOW, 99], [0, HIGH, 1], *([second, LOW, 100] for second in (1, 2))])
+    figures = window_figures._latency(data, Window("all", 0, 4, {}), [])
+    assert figures["errors"]["clat_max_us"] < 0.1 * figures["clat_max_us"]
+
+
 @pytest.mark.parametrize("late_s", [0.0, 0.1, 0.4, 0.6, 0.99])
 def test_latencies_of_a_window_are_of_no_io_beside_it(late_s):
     """Ten seconds of fast I/O, then of slow ones. A document is printed so long behind each second; the one nearest the

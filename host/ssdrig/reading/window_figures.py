@@ -102,7 +102,8 @@ clat_p9999_us | P99.99 completion time (clat) | µs | 0 | less | 99.99 % of the 
 clat_p99999_us | P99.999 completion time (clat) | µs | 0 | less | 99.999 % of the I/O were faster, from when the drive
     was given them. Only from 1 000 000 I/Os on.
 clat_max_us | Longest completion time (clat) | µs | 0 | less | Of the slowest I/O, from when the drive was given it: the
-    upper edge of its bin in fio's histogram.
+    upper edge of its bin in fio's histogram. Whether an I/O at an edge of a window was still in it is not known: the
+    error covers that.
 read_iops | Reads a second | IOPS | 0 | more | Of a whole load: its reads alone, by fio's count.
 read_lat_mean_us | Mean latency of reads (lat) | µs | 0 | less | Of a whole load: its reads alone, from fio's histogram.
 read_lat_p50_us | Median latency of reads (lat) | µs | 0 | less | Half of the reads were faster.
@@ -275,9 +276,11 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
             out |= (latencies := percentiles(kind, counts_of, data.k, notes))
             of_kind = errors.of_percentiles(kind, counts_of, errors.PERCENTILES, data.k)
             bounds |= {key: error for key, error in of_kind.items() if latencies.get(key) is not None}
+            longest = f"{kind}_max_us"
             if parts is not None and kind == data.documents_of != data.hist_of:
-                longest = f"{kind}_max_us"
                 bounds[longest] = max(bounds[longest], out[longest] - _longest_us(parts, data.k))
+            if kind == data.hist_of and len(in_window):
+                bounds[longest] = max(bounds[longest], _off_by_rows_us(data, window, out[longest]))
     mean = out["lat_mean_us"]
     if mean and (slat := 100 * (mean - out.get("clat_mean_us", mean)) / mean) > SLAT_PERCENT:
         notes.append(f"lat_mean_us: {slat:.0f} % of it passed before the drive was given the I/O (slat)")
@@ -299,6 +302,26 @@ def _longest_us(parts: tuple[np.ndarray, np.ndarray], k: int) -> float:
     sure = np.flatnonzero(parts[0])
     at = sure[-1] if len(sure) else np.flatnonzero(parts[1])[0]
     return float(plat_upper_ns(at)) / 1000 / k
+
+
+def _off_by_rows_us(data: RunData, window: Window, longest_us: float) -> float:
+    """How far the longest latency is off if the slowest I/O of a second next to an edge belongs to the other side: fio
+    ends a row of its log by an I/O that completes after the second."""
+    inside, outside = latency.counts(latency.of_window(data.hist, window.t0_s, window.t1_s)), []
+    edges = [(window.t0_s, window.t0_s - 1)] if window.t0_s > 0 else []
+    edges += [(window.t1_s - 1, window.t1_s)] if window.t1_s < len(data.iops) else []
+    for within_s, beyond_s in edges:
+        for second, mine in ((within_s, True), (beyond_s, False)):
+            bins = latency.of_window(data.hist, second, second + 1)[:, 1]
+            if len(bins) and mine:
+                inside[bins.max()] = max(0, inside[bins.max()] - 1)
+            elif len(bins):
+                outside.append(int(bins.max()))
+    left = np.flatnonzero(inside)
+    least, most = (
+        float(plat_upper_ns(at)) / 1000 / data.k for at in (left[-1] if len(left) else 0, max(outside, default=0))
+    )
+    return max(longest_us - least, most - longest_us, 0.0)
 
 
 def _lat_parts(data: RunData, window: Window) -> tuple[np.ndarray, np.ndarray] | None:
