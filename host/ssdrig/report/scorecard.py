@@ -91,7 +91,7 @@ def table(members: Sequence[Member]) -> str:
     ]
     bare = any(e.value.value is not None and not e.value.known for e in entries)
     without = " The error of a figure without ± is not known." if bare else ""
-    notes = f"{legend}, beyond both errors. ★ the best, and all within its error.{without}{at_op}{more}"
+    notes = f"{legend} beyond both errors. ★ the best, and all within its error.{without}{at_op}{more}"
     return (
         '<div class="scroll"><table class="scorecard"><thead><tr><th scope="col">Figure</th><th scope="col">Place</th>'
         f'{heads}</tr></thead><tbody>{body}</tbody></table></div><p class="soft">{escape(notes)}</p>{causes(members)}'
