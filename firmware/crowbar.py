@@ -1,7 +1,7 @@
 """The discharge resistor of a rail: the energy that goes into it, and when its switch must let go.
 
 It is for pulses: 72 mJ at most from a rail that falls. On one that does not, because its series switch is short or
-because something else feeds it, it would burn with 10 W for ever. V^2 / R is integrated from the sensor's readings,
+because something else feeds it, it would burn with 18 W for ever. V^2 / R is integrated from the sensor's readings,
 of a ramp the share of the time in which its pulses are closed: at the time t of T that share is R C / (T - t)."""
 
 from micropython import const

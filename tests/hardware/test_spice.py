@@ -74,12 +74,13 @@ def test_a_study_that_ends_early_is_an_error_whatever_it_measured():
 
 @pytest.mark.parametrize("rail", ["m2_3v3", "sata_5v", "sata_12v", "u2_12v", "u2_3v3aux"])
 def test_crowbars_fuse_bears_cuts_and_sees_a_fet_that_failed_short(rail):
-    """A cut is a pulse of at most 30 % of the fuse's melting integral (makers: 29 % for 10 000, 22 % for 100 000),
-    from the largest capacitance; a FET that stays on is 2.9 times the rating or more (three times: within 1.5 s)."""
+    """A cut is a pulse of at most 34 % of the fuse's melting integral (makers: 38 % for 1000, 29 % for 10 000), from
+    the largest capacitance and 5 % too much; a FET that stays on is 2.9 times the rating or more (three times: within
+    1.5 s)."""
     v = simulate.values(rail)
     ohms = v["crowbar"] + v["crowbar_fuse_ohm"]
-    cut_A2s = v["load_max"] * v["voltage"] ** 2 / 2 / ohms
-    assert cut_A2s < 0.3 * v["crowbar_fuse_i2t"]
+    cut_A2s = v["load_max"] * (1.05 * v["voltage"]) ** 2 / 2 / ohms
+    assert cut_A2s < 0.34 * v["crowbar_fuse_i2t"]
     assert v["voltage"] / ohms > 2.89 * v["crowbar_fuse"]
 
 

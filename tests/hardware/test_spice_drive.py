@@ -62,6 +62,36 @@ def test_no_supply_gives_the_drive_too_much_at_the_ends_of_the_tolerances(rail, 
     assert max(most_V(rail, rise, **changes) for rise in (simulate.RISES_s[0], 5e-3)) <= MOST_V[rail]
 
 
+def at_opposite_ends(rail, leads_H):
+    """Q1 and Q2 close early and Q5 opens late, which the corners do not have: they are different parts."""
+    values, high = simulate.values(rail), limits.CORNERS["high"]
+    changes = {name: values[name] * factor for name, factor in high.items()}
+    changes["fet_vth"] = values["fet_vth"] * limits.CORNERS["low"]["fet_vth"]
+    return changes | {"c_load": simulate.LITTLE_F, "source_inductance": leads_H}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rail", MOST_V)
+def test_an_edge_of_10_us_is_kept_with_short_leads_and_fets_at_opposite_ends(rail):
+    assert most_V(rail, 1e-5, **at_opposite_ends(rail, 2e-7)) <= MOST_V[rail]
+
+
+@pytest.mark.parametrize(
+    "rail, leads_H, more, drive_V",
+    [
+        ("m2_3v3", 5e-7, {}, "3.87"),
+        ("m2_3v3", 2e-7, {}, "4.26"),
+        ("sata_5v", 2e-7, {}, "6.04"),
+        ("m2_3v3", 5e-7, {"lockout_supply": 4.3}, "3.71"),
+        ("m2_3v3", 2e-7, {"lockout_supply": 4.3}, "3.94"),
+    ],
+)
+def test_what_24_V_within_1_us_give_a_drive_is_stated(rail, leads_H, more, drive_V):
+    text = (ROOT / "hardware/spice/README.md").read_text().split("## The wrong supply")[1].split("## Limits")[0]
+    m = supplied(rail, 24, 1e-6, **(at_opposite_ends(rail, leads_H) | more))
+    assert m["drive_peak"] == pytest.approx(float(drive_V), abs=0.02) and drive_V in text
+
+
 def test_supplies_of_3_3_and_5_V_exchanged_leave_the_drive_without_power():
     """The logic's supply then has some 3 V. A comparator that were fed by it would have both inputs above its range,
     its output low, and the rail would stay on."""
