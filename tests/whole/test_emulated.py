@@ -90,7 +90,7 @@ def seen():
         about = board.run("print(about._machine);print(sys.maxsize);print('%d.%d.%d'%about.version[:3])").split("\n")
         streams = {}
         for name, (rows, locked) in STREAMS.items():
-            more = {"lock_outs": 0} if name == COMPILED_THERE else {}  # what else a board may load
+            more = {"lock_outs": 15} if name == COMPILED_THERE else {}  # what else a board may load
             board.begin_anew(rows, compiled=name != COMPILED_THERE, **more)
             if name == "as shipped":
                 free = int(board.run("r=rig.Rig();gc.collect();print(gc.mem_free());del r"))

@@ -69,7 +69,8 @@ def whole(runs, name: str, params: dict) -> Table:
             seconds = 2 if act.point else 6
             keys = {"read": 0, **act.keys}
             keys |= {"block": ((keys["block"], 100),)} if isinstance(keys["block"], int) else {}
-            put = steady_load(round(number_of(i, 900)), number_of(i, 1.0, 1.021), keys, seconds)
+            iops = round(number_of(i, 20 if act.do == "fill" else 900))  # no faster a NAND than the loads show
+            put = steady_load(iops, number_of(i, 1.0, 1.021), keys, seconds)
             made.does(label, put)
             ended_ns = made.t_ns
             for second in (2, 4) if not act.point else ():  # readings within, for what is drawn over the time

@@ -52,6 +52,7 @@ def folders(tmp_path_factory):
                 iops,
                 watts=((-100, 1.0), (0, watts)),
                 zoom_s=14,
+                fill_s=60,
                 model=model,
                 op_percent=op,
                 state=state,
