@@ -341,7 +341,7 @@ def drawn_faults_detected() -> list[Figure]:
 
 
 BENCHES = {
-    "bring-up-drawn": ("faults of assembly that nobody chose: found by the first power-up", drawn_faults_detected),
+    "bring-up-drawn": ("faults of assembly drawn by a seed: found by the first power-up", drawn_faults_detected),
     "bring-up": (
         "faults of assembly that the first power-up finds at their step, sound rigs it stops",
         faults_detected,

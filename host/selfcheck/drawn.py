@@ -1,4 +1,4 @@
-"""Faults of assembly that nobody chose: a seeded draw over every part of a board's netlist and every kind of fault. The
+"""Faults of assembly drawn by a seed: over every part of a board's netlist and every kind of fault. The
 rule was fixed before it was known which of them a first power-up finds. The meter's part runs on SIMULATED rigs
 (assembled.py), the self-test's by a list of what each of its checks needs."""
 

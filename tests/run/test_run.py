@@ -137,7 +137,7 @@ def test_a_drive_that_goes_on_writing_is_read_at_each_time(carried_out):
     reasons = [e["reason"] for e in journal.events(folder) if e["kind"] == "smart.start"]
     assert reasons.count("settled") == 3
     got = table.in_full(folder).figures
-    # it wrote six times as much as the host until it was read last; how much of that in the load, nobody knows
+    # it wrote six times as much as the host until it was read last; how much of that in the load is not known
     assert got["wa_settled"] == pytest.approx(6e9 / (2000 * 512_000)) and got["windows"]["all"]["wa"] is None
     assert any("not finished" in note for note in got["notes"])
 
