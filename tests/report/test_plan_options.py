@@ -1,5 +1,6 @@
 """`report` of runs of any plan: the reviewed run on top, further windows, one plot alone, several runs in one plot."""
 
+import html
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -12,6 +13,13 @@ from ssdrig import cli
 from ssdrig.reading import table, whole_run
 from ssdrig.report import page
 from ssdrig.views.context import Context
+
+SOURCES = {  # of a plot alone: plan and method
+    "consistency": "consistency, AnandTech 7074, 8979, 10296: the reviewers' test of 2012 to 2016",
+    "steps": "demo --variant quick, a test",
+    "grid": "demo, a test",
+}
+CAPTIONS = {"consistency": "", "steps": "", "grid": "Shaded: "}
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +125,8 @@ def test_one_plot_alone(folders, name, panel, suffix, tmp_path):
     assert cli.main(["report", *words]) == 0
     text = out.read_text()
     assert folders[name][0].name in text and "SIMULATED" in text and ("data-trust" in text or "trust " in text)
+    read = " ".join(html.unescape(" ".join(re.findall(">([^<]+)<", text))).split())
+    assert f"· {SOURCES[name]}; {folders[name][0].name}" in read and CAPTIONS[name] in read
     if suffix == "svg":
         assert ElementTree.fromstring(text).tag.endswith("svg")
     words[words.index(panel)] = "nothing"

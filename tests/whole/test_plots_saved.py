@@ -32,6 +32,7 @@ def test_figures_of_a_plan(chromium, tmp_path):
     name, svg = saved(chromium, plot, "SVG")
     words = "".join(ElementTree.fromstring(svg).itertext())
     assert name.endswith(".svg") and titles[plot][0] in words and "SIMULATED" in words and b"var(--" not in svg
+    assert "demo, a test; p-1" in words
     _, png = saved(chromium, plot, "PNG")
     settings = json.loads(dict(b.split(b"\0", 1) for kind, b in chunks(png) if kind == b"iTXt")[b"Settings"][4:])
     assert "SIMULATED" in settings["marks"] and "serial SIM0001" in settings["runs"][0]

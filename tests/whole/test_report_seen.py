@@ -209,6 +209,10 @@ def test_each_plot_is_saved_as_png_svg_and_csv(chromium, made):
         text = "".join(root.itertext())
         assert name.endswith("-6-runs.svg") and "SIMULATED" in text and "2026-11-20" in text and "(reviewed)" in text
         assert b"var(--" not in svg and svg.count(b"<path") > 8
+        assert "2012 to 2016; run-00, run-01" in " ".join(root.itertext())
+    caption = " ".join(ElementTree.fromstring(saved(chromium, power, "SVG")[1]).itertext())
+    assert "Band: lowest to highest sample in it." in " ".join(caption.split())
+    for index in (power, cdf):
         name, png = saved(chromium, index, "PNG")
         texts = dict(body.split(b"\0", 1) for kind, body in chunks(png) if kind == b"iTXt")
         settings = json.loads(texts[b"Settings"][4:].decode())

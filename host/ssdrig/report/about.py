@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from ssdrig.base.errors import SsdrigError
 from ssdrig.base.words import counted, size
+from ssdrig.plan import document
 from ssdrig.reading import host_power, set_up
 from ssdrig.reading.rundata import RunData
 from ssdrig.reading.smart import unhealthy as reading_of
@@ -22,6 +24,7 @@ STATES = {
     "running": ("…", "still running"),
 }
 NOT_KNOWN = "not recorded"
+MOST_IDS = 6  # of runs, below a plot
 NUMBER = re.compile(r"\d+(\.\d+)?( [kMGT]?B)?")
 
 
@@ -35,6 +38,20 @@ def days(runs: Sequence) -> str:
     """The day on which runs began, or the first and the last."""
     begun = sorted({started(data)[:10] for data in runs})
     return begun[0] if len(begun) == 1 else f"{begun[0]} to {begun[-1]}"
+
+
+def source(runs: Sequence) -> str:
+    """The line below a saved plot: plan and variant of the first run, where its method comes from, the runs.
+    "consistency --variant quick, AnandTech 7074; run-1, run-2"."""
+    plan = runs[0].header.get("plan") or {}
+    try:
+        method = document.parse(plan["text"], "run.json").get("source")
+    except (SsdrigError, KeyError, TypeError, AttributeError):
+        method = None
+    variant = f" --variant {plan['variant']}" if plan.get("variant") else ""
+    named = f"{plan.get('name') or 'unknown plan'}{variant}" + (f", {method}" if isinstance(method, str) else "")
+    ids = [str(data.header["run"]) for data in runs]
+    return f"{named}; {', '.join(ids[:MOST_IDS])}{' …' * (len(ids) > MOST_IDS)}"
 
 
 def facts(data, figure: dict) -> dict[str, str]:

@@ -2,6 +2,7 @@
 and origin."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 from html import escape, unescape
 from pathlib import Path
@@ -21,9 +22,11 @@ NO_XML = re.compile(
 )  # no browser shows an SVG with one, as of a model
 FIGURE, SVG = re.compile("<figure.*?</figure>", re.S), re.compile("<svg.*?</svg>", re.S)
 LEGEND = re.compile('<ul class="legend">.*?</ul>', re.S)
-CAPTION, TAGS = re.compile("<figcaption><b>(.*?)</b>", re.S), re.compile("<[^>]*>")
+CAPTION = re.compile('<figcaption><b>(.*?)</b>(?:<span class="soft">(.*?)</span>)?', re.S)
+TAGS = re.compile("<[^>]*>")
 ENTRY = re.compile('<li><span style="color:var[(]([^)]*)[)]" aria-hidden="true">([^<]*)</span> ([^<]*)</li>')
 SVG_OPENING = '<svg xmlns="http://www.w3.org/2000/svg" class="plot ssdrig"'
+LETTER, LINE = 5.8, 14  # px of small print: the width of a letter, from line to line
 POLICY = "none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
@@ -46,8 +49,7 @@ def text(loads: Sequence[tuple[RunData, dict]], review: int, panel: str, as_svg:
     strips = [(names[i][3] if len(figures) > 1 else "", figures[i]["trust"]) for i in of]
     looks = plates.with_review(side.looks, review)
     legend = "" if chosen[0].run is not None else svg.legend([short for *_, short in names], looks)
-    ids = [str(f["run"]) for f in figures]
-    return _made(chosen[0], whole, _origin(runs, ids), legend, strips, as_svg)
+    return _made(chosen[0], whole, _origin(runs), legend, strips, as_svg)
 
 
 def of_plan(tables: Sequence[Table], review: int, panel: str, as_svg: bool) -> str:
@@ -65,15 +67,15 @@ def of_plan(tables: Sequence[Table], review: int, panel: str, as_svg: bool) -> s
         there = ", ".join(drawings) or "none: the runs have no data"
         raise UsageError("--embed with a panel of these runs", panel, f"name one of {there}")
     figure, drawn = drawings[panel]
-    title = unescape(TAGS.sub("", CAPTION.findall(figure)[0]))
+    title, caption = (unescape(TAGS.sub("", part)) for part in CAPTION.findall(figure)[0])
     models = dict.fromkeys(words.model(run) for run in tables)
     whole = f"{', '.join(models)}: {tables[0].plan.title.lower()}"
     whole += ", SIMULATED" * any(bool(run.data.header.get("simulated")) for run in tables)
     whole += ", SCALED" * any(run.plan.scaled for run in tables)
     strips = [(name if len(tables) > 1 else "", run.trust) for name, run in zip(names, tables, strict=True)]
-    origin = _origin([run.data for run in tables], [str(run.data.header["run"]) for run in tables])
+    origin = _origin([run.data for run in tables])
     legend = "".join(LEGEND.findall(figure))
-    return _made(Plate(panel, None, title, "", drawn), whole, origin, legend, strips, as_svg)
+    return _made(Plate(panel, None, title, caption, drawn), whole, origin, legend, strips, as_svg)
 
 
 def _made(plate: Plate, whole: str, origin: str, legend: str, strips: Sequence[tuple], as_svg: bool) -> str:
@@ -84,18 +86,20 @@ def style() -> str:
     return "".join((page.HERE / name).read_text("utf-8") for name in ("report.css", "plan.css"))
 
 
-def _origin(runs: Sequence, ids: Sequence[str]) -> str:
-    return f"{about.days(runs)} · ssdrig · {', '.join(ids[:4])}{' …' * (len(ids) > 4)}"
+def _origin(runs: Sequence) -> str:
+    return f"Source: ssdrig · {about.days(runs)} · {about.source(runs)}"
 
 
 def _html(plate: Plate, whole: str, origin: str, legend: str, strips: Sequence[tuple]) -> str:
     rests = trust_strip.section(trust_strip.row(items, name) for name, items in strips)
+    caption = f'<p class="soft">{escape(plate.about)}</p>' if plate.about else ""
     return (
         f'{page.OPENING}{POLICY}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(plate.title)}</title>'
         f"<style>{style()} body {{ padding: 8px; }} @media screen {{ .legend {{ display: flex !important; }} }}</style>"
         f'</head><body><figure><figcaption><b>{escape(plate.title)}</b><span class="soft">{escape(whole)}</span>'
-        f'</figcaption>{rests}{legend}{plate.svg}<p class="soft">{escape(origin)}</p></figure></body></html>\n'
+        f"</figcaption>{rests}{legend}{plate.svg}{caption}"
+        f'<p class="soft">{escape(origin)}</p></figure></body></html>\n'
     )
 
 
@@ -117,19 +121,26 @@ def _svg(plate: Plate, whole: str, origin: str, legend: str, strips: Sequence[tu
         rows.append(f'<text x="{x}" y="{head + 12}">{mark} {escape(short)}</text>')
         x += wide
     top = head + 20 if x > 12 else head
+    letters = int((width - 24) / LETTER)
+    below = [line for part in (plate.about, origin) for line in textwrap.wrap(part, letters)]
+    foot = "".join(
+        f'<text x="12" y="{top + height + 13 + LINE * n}" class="soft small">{escape(line)}</text>'
+        for n, line in enumerate(below)
+    )
     inner = plate.svg.partition(">")[2].removesuffix("</svg>")
     rules = "".join(
         line
         for line in style().splitlines(True)
         if line.startswith((":root", "@media screen and (pre", "  --", ".plot"))
     )
+    size = f"{width} {top + height + 6 + LINE * len(below)}"
     return (
-        f'{SVG_OPENING} viewBox="0 0 {width} {top + height + 20}" role="img"><title>{escape(plate.title)}</title>'
+        f'{SVG_OPENING} viewBox="0 0 {size}" role="img"><title>{escape(plate.title)}</title>'
         f"<style>{escape(rules, quote=False)} svg.plot {{ font: 12px system-ui, sans-serif; fill: var(--ink);"
         f" background: var(--paper); }}</style>"
         f'<text x="12" y="20" style="font-size:15px;font-weight:650">{escape(plate.title)}</text>'
         f'<text x="12" y="38" class="soft">{escape(whole)}</text>{"".join(rows)}<g transform="translate(0 {top})">'
-        f'{inner}</g><text x="12" y="{top + height + 13}" class="soft small">{escape(origin)}</text></svg>\n'
+        f"{inner}</g>{foot}</svg>\n"
     )
 
 

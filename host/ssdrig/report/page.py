@@ -79,13 +79,14 @@ def render(
         heading, remarks = head(tables), [notes(one) for one in tables]
         strips = trusts(tables, short)
     pairs = list(zip(tables, short, strict=True)) if tables else []
+    kind = ' class="load"' if side else ""
     return html_page(
         title,
         ["vendor/uPlot.min.css"] * bool(side) + ["report.css", "plan.css"],
         of_loads.SCRIPTS if side else SCRIPTS,
         [
             heading,
-            '<main class="load">' if side else "<main>",
+            f'<main{kind} data-source="{escape(about.source(runs))}">',
             strips,
             side.shown()
             if side

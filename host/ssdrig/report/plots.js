@@ -20,8 +20,8 @@
 
   function labels(el) {
     const badges = all("header .badge").map(text), setUps = all(".tested .set-up > ul").map((list) => all("li", list).map(text));
-    const runs = all(".tested .runs li").map((line, i) => [text(line), ...(setUps[i] ?? [])].join(" · ")), ids = all(".tested .runs code").map(text);
-    const caption = el.querySelector("figcaption .soft"), source = el.closest("article")?.dataset.source;
+    const runs = all(".tested .runs li").map((line, i) => [text(line), ...(setUps[i] ?? [])].join(" · "));
+    const caption = el.querySelector("figcaption .soft"), source = el.closest("[data-source]")?.dataset.source;
     const red = [...el.closest("article")?.children ?? []].filter((of) => of.matches(".state")).map(text);
     const legend = all(".legend li:not(.hidden)", el).map((li) => {
       const key = li.querySelector("[style]");
@@ -29,7 +29,7 @@
     });
     return {
       title: title(el), sub: [text(document.querySelector("h1")), ...badges, ...red].join(" · "), legend, caption: caption ? text(caption) : "",
-      foot: source ? `Source: ssdrig · ${source}` : ["ssdrig", ...ids.slice(0, 4)].join(" · ") + (ids.length > 4 ? " …" : ""),
+      foot: `Source: ssdrig${source ? ` · ${source}` : ""}`,
       settings: JSON.stringify({ figure: title(el), page: document.title, marks: badges, runs: runs.length ? runs : all(".tested .about tr").map(text) }),
     };
   }

@@ -314,10 +314,9 @@ def plan(tables: Sequence[Table], done: Sequence[Done], members: Sequence[Member
     labels = list(library.names_of(members, (*own, *others)).values()) if len(shown) > 1 else [""]
     styles = [library.look_of(members, i) for i in (*own, *others)]
     variant = f" --variant {first.variant}" if first.variant else ""
-    origin = ", ".join(str(run.data.header["run"]) for run in tables)
     out = [
         f"<article{' class=together' * (len(shown) > 1)}"
-        f' data-source="{escape(f"{first.name}{variant}, {first.source}; {origin}")}">'
+        f' data-source="{escape(about.source([run.data for run in tables]))}">'
         f'<h3 class="plan">{escape(first.title)}</h3>{_reds(tables, names)}<p class="soft">{escape(first.about)} <code>'
         f"{escape(first.name + variant)}</code> · {escape(first.source)}</p>{svg.legend(labels, styles)}"
     ]

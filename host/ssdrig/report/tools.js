@@ -56,7 +56,8 @@ function tools(page, { RUNS, DATA, num, specs }) {
     return {
       title: title(el), sub: [document.querySelector("h1").textContent, DATA.simulated ? "SIMULATED" : ""].filter(Boolean).join(" · "),
       legend: runs.map((run) => [run.glyph, page.colour(run), run.label + (run === page.reviewed() && RUNS.length > 1 ? " (reviewed)" : "")]),
-      foot: `${DATA.days} · ssdrig · runs ${runs.map((run) => run.id).slice(0, 6).join(", ")}${runs.length > 6 ? " …" : ""}`, settings: JSON.stringify(settings),
+      caption: (el.querySelector("figcaption .soft")?.textContent ?? "").replace(/\s+/g, " ").trim(),
+      foot: `Source: ssdrig · ${DATA.days} · ${document.querySelector("main").dataset.source}`, settings: JSON.stringify(settings),
     };
   }
   async function text(el, kind) {
