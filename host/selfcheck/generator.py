@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from selfcheck import Figure, at_least, at_most
-from ssdrig.load import ceiling
+from ssdrig.load import ceiling, engine
 from ssdrig.plan.rules import limits
 
 STREAM = ceiling.Shape("write", False, ((128 << 10, 100),), 32, 2)
@@ -31,7 +31,7 @@ def speed() -> list[Figure]:
     stream, small = (max(values) for values in zip(*((a.bytes_per_s / 1e9, b.iops) for a, b in ours), strict=True))
     fresh_GBps = max(a.bytes_per_s / 1e9 for a, _ in fresh)
     alone = max(_alone(["--ioengine=null", "--rw=write", "--bs=128k"])["bw_bytes"] for _ in range(TRIES)) / 1e9
-    calls = [f"--ioengine={ceiling.engine('auto')}", "--filename=/dev/zero", "--rw=randwrite", "--bs=4k"]
+    calls = [f"--ioengine={engine.engine('auto')}", "--filename=/dev/zero", "--rw=randwrite", "--bs=4k"]
     iops = max(_alone(calls)["iops"] for _ in range(TRIES))
     copied = max(_copies() for _ in range(TRIES)) / 1e9
     compared = "for comparison"

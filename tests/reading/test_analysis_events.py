@@ -60,7 +60,7 @@ def test_an_event_in_words(event_, log, mark):
         assert event_words.words(event_) == log
 
 
-SHAPE = {"blocks": [[4096, 100]], "queue_depth": 32, "threads": 1, "engine": "libaio", "compressible": 0}
+SHAPE = {"blocks": [[4096, 100]], "queue_depth": 32, "threads": 1, "engine": "libaio", "compressible": 0, "cpus": "any"}
 
 
 @pytest.mark.parametrize(

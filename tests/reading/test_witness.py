@@ -398,6 +398,17 @@ def test_threads_that_end_one_after_the_other_are_no_host_that_is_too_slow(share
     assert bool(verdicts) == limited and all(note.startswith("host-limited: ") for note in verdicts)
 
 
+@pytest.mark.parametrize(("polled", "limited"), [(0, True), (1, False)])
+def test_a_thread_that_polls_takes_its_cpu_in_any_case(polled, limited):
+    data = SimpleNamespace(
+        totals={"ios": 1000, "lat_sum_ns": 4e9, "runtime_ms": 1000, "cpu_percent": 99.0},
+        load_s=1.0,
+        k=1,
+        asked={"queue_depth": 4, "threads": 1, "polled": polled}.get,
+    )
+    assert [load.beyond for load in held.host(data, {})] == [True] * limited
+
+
 @pytest.mark.parametrize(("share", "limited"), [(0.5, False), (0.79, False), (0.81, True), (1.1, True)])
 @pytest.mark.parametrize("k", [1, 4])
 def test_load_near_its_ceiling_is_host_limited(share, limited, k):

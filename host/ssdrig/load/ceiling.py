@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ssdrig.base.errors import LoadError
 from ssdrig.load import fiojob
-from ssdrig.load.engine import engine
+from ssdrig.load.engine import how
 from ssdrig.load.fiojob import NULL_FILE, Job
 
 MEASURED_S = 0.15  # of each shape
@@ -30,8 +30,8 @@ FILLS_PERCENT = 80.0  # of a ceiling, below which a drive is sure not to wait fo
 
 
 class Shape(NamedTuple):
-    """What fio's own cost depends on. `word`: "read" or "write"; `blocks`: ((bytes, percent), …); `engine`: as the plan
-    names it."""
+    """What fio's own cost depends on. `word`: "read" or "write"; `blocks`: ((bytes, percent), …); `engine`, `cpus`: as
+    the plan names them."""
 
     word: str
     random: bool
@@ -40,6 +40,7 @@ class Shape(NamedTuple):
     threads: int
     engine: str = "auto"
     compressible: int = 0
+    cpus: str = "any"
 
 
 class Ceiling(NamedTuple):
@@ -65,13 +66,17 @@ def shapes(do: str, keys: Mapping[str, Any]) -> tuple[Shape, ...]:
     random = do == "load" and keys["pattern"] == "random"
     compressible = keys.get("compressible", 0)
     same = (random, tuple((size, percent) for size, percent in blocks), keys["qd"], keys["threads"], keys["engine"])
-    return tuple(Shape(word, *same, compressible if word == "write" else 0) for word in words)
+    cpus = keys.get("cpus", "any")
+    return tuple(Shape(word, *same, compressible if word == "write" else 0, cpus) for word in words)
 
 
 def job(shape: Shape, over_nbd: bool, pool: bool = False) -> Job:
     """fio's job of a shape on a null target. `over_nbd`: which has no null target but fio's."""
     smallest, largest = (pick(size for size, _ in shape.blocks) for pick in (min, max))
     calls = not over_nbd and largest <= SYSTEM_CALLS_BYTES
+    own = how(shape._asdict(), shape.threads * shape.queue_depth * largest)
+    own |= {"polled": False}  # a null target has nothing to poll
+    own |= {} if calls else {"engine": "null", "fixed_buffers": False}
     return Job(
         name="ceiling",
         rw=("rand" if shape.random else "") + shape.word,
@@ -83,7 +88,7 @@ def job(shape: Shape, over_nbd: bool, pool: bool = False) -> Job:
         time_s=MEASURED_S,
         compressible=shape.compressible,
         pool=pool,
-        engine=engine(shape.engine) if calls else "null",
+        **own,
         target=NULL_FILE if calls else "null",
         detail="none",
     )
@@ -174,6 +179,7 @@ def of_event(event: Mapping | None) -> dict[Shape, Ceiling]:
                 int(row["threads"]),
                 str(row["engine"]),
                 int(row["compressible"]),
+                str(row["cpus"]),
             )
             values = float(row["iops"]), float(row["bytes_per_s"])
         except (KeyError, TypeError, ValueError, OverflowError):

@@ -1,16 +1,51 @@
-"""Which of fio's engines a load on a device uses."""
+"""How fio does the I/O of a load on a device: its engine, registered buffers, polling, the CPUs of its threads."""
 
-from pathlib import Path
+import ctypes
+import os
+import resource
+from collections.abc import Mapping
+from typing import Any
 
-DISABLED = Path("/proc/sys/kernel/io_uring_disabled")  # Linux 6.6 and newer: 0 for all, 1 for a group, 2 for none
+from ssdrig.base.errors import UsageError
+
+SETUP = 425  # io_uring_setup, on every architecture since Linux 5.1 (asm-generic/unistd.h)
+PARAMS_BYTES = 120  # of struct io_uring_params (linux/io_uring.h)
 
 
-def engine(word: str, disabled: Path = DISABLED) -> str:
-    """ "auto": io_uring where the kernel allows it to everyone, otherwise libaio, which one thread with new data in
-    every buffer keeps up with to about a million I/Os a second."""
-    if word != "auto":
-        return word
-    try:
-        return "io_uring" if disabled.read_text().strip() == "0" else "libaio"
-    except OSError:
-        return "libaio"
+def allowed() -> bool:
+    """Whether the kernel gives this process an io_uring: it may lack it (before 5.1), a setting forbid it
+    (/proc/sys/kernel/io_uring_disabled), or a container's filter."""
+    ring = ctypes.CDLL(None, use_errno=True).syscall(SETUP, 1, ctypes.byref(ctypes.create_string_buffer(PARAMS_BYTES)))
+    if ring < 0:
+        return False
+    os.close(ring)
+    return True
+
+
+def engine(word: str) -> str:
+    """fio's engine. "auto": io_uring where it is allowed, otherwise libaio, which one thread with new data in every
+    buffer keeps up with to about a million I/Os a second; "polled": io_uring."""
+    if word == "auto":
+        return "io_uring" if allowed() else "libaio"
+    return "io_uring" if word == "polled" else word
+
+
+def how(keys: Mapping[str, Any], flight_bytes: int) -> dict[str, Any]:
+    """The fields of fiojob.Job that a step's `engine` and `cpus` decide.
+
+    flight_bytes: most bytes in flight, of all threads; with io_uring their buffers are registered if this process may
+    lock them.
+    Raises UsageError for more threads than CPUs, each on its own."""
+    name = engine(keys["engine"])
+    cpus = tuple(sorted(os.sched_getaffinity(0))) if keys.get("cpus") == "own" else ()
+    if cpus and keys["threads"] > len(cpus):
+        do = 'use fewer threads, or cpus = "any"'
+        raise UsageError(f"a CPU for each of {keys['threads']} threads", f"{len(cpus)} CPUs", do)
+    fixed = name == "io_uring" and 2 * flight_bytes <= _lockable_bytes()
+    return {"engine": name, "fixed_buffers": fixed, "polled": keys["engine"] == "polled", "cpus": cpus}
+
+
+def _lockable_bytes() -> float:
+    """How much memory this process may lock; root any amount."""
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+    return float("inf") if os.geteuid() == 0 or limit == resource.RLIM_INFINITY else limit

@@ -45,7 +45,9 @@ class Job:
     write. `compressible`: percent of the data that a compressing drive can leave out, 0: none, 100: zeros. `pool`:
     writes take incompressible data from a pool of queue_depth blocks, each stamped with its place and time, instead of
     new data each time: 25 times as fast, no two sectors are the same, and zlib makes them 2 to 10 % smaller. `engine`:
-    fio's, for a device; "null" does nothing. `open_zones`: number of zones of a zoned target that are written at a
+    fio's, for a device; "null" does nothing; of io_uring `fixed_buffers`, with the file, are registered with the kernel
+    once instead of mapped for each I/O, and completions are `polled`, without interrupts. `cpus`: each thread stays on
+    another one of these. `open_zones`: number of zones of a zoned target that are written at a
     time, at their write pointers; fio resets a full zone before it writes it again. `handles`: the placement handle of
     all writes, or of those of each of `zones`; the target is then the generic character device of an NVMe namespace."""
 
@@ -73,6 +75,9 @@ class Job:
     compressible: int = 0
     pool: bool = False
     engine: str = "libaio"
+    fixed_buffers: bool = False
+    polled: bool = False
+    cpus: tuple[int, ...] = ()
     every_s: float = 0.0
     read_qd: int | None = None
     open_zones: int | None = None
@@ -113,13 +118,14 @@ def job_file(job: Job) -> str:
     elif job.engine == "null":
         engine = [("ioengine", "null")]
     elif job.target == NULL_FILE:
-        engine = [("ioengine", job.engine), ("filename", NULL_FILE)]
+        engine = [("ioengine", job.engine), *_registered(job), ("filename", NULL_FILE)]
     elif job.handles:  # its device is opened without O_DIRECT, which it does not know
         engine = [("ioengine", "io_uring_cmd"), ("cmd_type", "nvme"), ("filename", job.target.replace(":", "\\:"))]
         engine += [("allow_file_create", 0), ("dataplacement", "fdp"), ("plid_select", "scheme")]
         engine.append(("dp_scheme", SCHEME_FILE))
     else:
-        engine = [("ioengine", job.engine), ("direct", 1), ("filename", job.target.replace(":", "\\:"))]
+        engine = [("ioengine", job.engine), *_registered(job), *([("hipri", 1)] if job.polled else [])]
+        engine += [("direct", 1), ("filename", job.target.replace(":", "\\:"))]
         engine.append(("allow_file_create", 0))  # else fio makes a file of the name of a device that is gone
         if job.open_zones:
             engine += [("zonemode", "zbd"), ("max_open_zones", job.open_zones)]
@@ -157,6 +163,7 @@ def job_file(job: Job) -> str:
         ("offset", job.offset),
         ("size", size_bytes),
         *spread,
+        *_pinned(job),
         *ends,
         *_mix(job),
         *_data(job),
@@ -218,6 +225,8 @@ def _check_load(job: Job) -> None:
     alone = not (job.sync != "none" or job.read_qd or job.open_zones or "://" in job.target)
     if job.handles and (not alone or len(job.handles) not in (1, len(job.zones))):
         raise UsageError("one placement handle, or one for each of zones, of a device", str(job), words)
+    if (job.fixed_buffers or job.polled) and job.engine != "io_uring":
+        raise UsageError("io_uring for registered buffers and polled completions", job.engine, words)
     if job.sync not in SYNC or job.engine not in ENGINES:
         raise UsageError("known words for sync and engine", f"{job.sync} {job.engine}", words)
     if not 0 <= job.compressible <= 100 or (job.pool and job.compressible):
@@ -232,6 +241,14 @@ def _data(job: Job) -> Options:
     if job.compressible:
         return [("refill_buffers", 1), ("buffer_compress_percentage", job.compressible)]
     return [("scramble_buffers", 1)] if job.pool else [("refill_buffers", 1)]
+
+
+def _registered(job: Job) -> Options:
+    return [("fixedbufs", 1), ("registerfiles", 1)] if job.fixed_buffers else []
+
+
+def _pinned(job: Job) -> Options:
+    return [("cpus_allowed", ",".join(map(str, job.cpus))), ("cpus_allowed_policy", "split")] if job.cpus else []
 
 
 def _mix(job: Job) -> Options:

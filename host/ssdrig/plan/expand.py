@@ -430,6 +430,8 @@ def _unfit(act: Act, drive: Mapping, capabilities) -> str | None:
         return f"this drive has the placement handles {', '.join(map(str, known))}"
     if act.keys.get("sync") == "each" and "fua" not in capabilities:
         return "writes reach the drive of this bench without FUA"
+    if act.keys.get("engine") == "polled" and "polled" not in capabilities:
+        return "the drive of this bench has no polled queues"
     block = drive.get("logical_block_bytes") or 512
     blocks = act.keys.get("block", ())
     for size in (blocks,) if isinstance(blocks, int) else (size for size, _ in blocks):

@@ -12,7 +12,7 @@ from ssdrig.plan.step import Step
 # what a plan may ask of the bench; what lacks it does not run, with the reason
 CAPABILITIES = (
     *("purge", "trim", "write-cache", "rig", "nand-counter", "fua", "player"),
-    *("power-states", "apst", "alpm", "aspm", "cut", "zoned", "hmb", "fdp"),
+    *("power-states", "apst", "alpm", "aspm", "cut", "zoned", "hmb", "fdp", "polled"),
 )
 STEP_KEYS = ("name", "do", "use", "needs", "optional", "step")
 

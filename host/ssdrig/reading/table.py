@@ -383,6 +383,7 @@ def method_of(act: Act) -> dict:
         "tested_bytes": act.range_bytes,
         "queue_depth": None if paced else keys["qd"] * keys["threads"],
         "threads": keys["threads"],
+        "polled": int(keys["engine"] == "polled"),
     }
 
 

@@ -108,7 +108,9 @@ def host(
     asked, threads = data.asked("queue_depth"), int(data.asked("threads") or 1)
     found_qd = little.of_load(data.totals, asked or threads, threads)
     of_load = found_qd.in_flight if found_qd else None
-    loads = limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, counted)
+    # a thread that polls takes a CPU however few I/Os it does
+    fio_percent = None if data.asked("polled") else data.totals.get("cpu_percent")
+    loads = limits.loads(fio_percent, threads, of_load, asked, counted)
     if ceiling_iops and (iops := _host_iops(data, window)) is not None:
         loads.append(limits.of_ceiling(iops, ceiling_iops))
     return loads

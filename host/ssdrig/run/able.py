@@ -9,7 +9,7 @@ from pathlib import Path
 from ssdrig.base import words
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.blockio import aio
-from ssdrig.drive import conditions, placement
+from ssdrig.drive import conditions, placement, sysfs
 from ssdrig.drive.inventory import Drive
 from ssdrig.meter import meter
 from ssdrig.plan import expand, grammar
@@ -33,6 +33,7 @@ def of_real(
     can |= {"player"} if aio.known() else set()
     can |= {"fdp"} if "fdp" in needs and not placement.why_not(drive) else set()
     can |= {"zoned"} if drive.has_zones else set()
+    can |= {"polled"} if sysfs.text(f"/sys/block/{drive.name}/queue/io_poll") == "1" else set()
     asked = [key for key, need in SETTINGS.items() if need in needs]
     can |= {SETTINGS[key] for key in asked if conditions.can_set(key, drive.name, controller=drive.controller)}
     return prepare.REAL | can
@@ -40,6 +41,7 @@ def of_real(
 
 WHY_NOT = {
     "zoned": "the drive has no zones (queue/zoned)",
+    "polled": "the drive has no polled queues (queue/io_poll; of NVMe by nvme.poll_queues)",
     "hmb": "the kernel shows no host memory buffer of the drive (/sys/class/nvme/nvmeN/hmb, Linux 5.15)",
     "aspm": "the kernel has no PCIe ASPM policy to set (/sys/module/pcie_aspm/parameters/policy)",
     "alpm": "the drive's port has no SATA link power management (scsi_host/hostN/link_power_management_policy)",

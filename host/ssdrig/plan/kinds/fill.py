@@ -1,6 +1,6 @@
 """fill: write the range sequentially: once, or until `amount` is written."""
 
-from ssdrig.plan.kinds.keys import RANGE, Key
+from ssdrig.plan.kinds.keys import CPUS, ENGINE, RANGE, Key
 
 KEYS = {
     "range": RANGE,
@@ -10,13 +10,14 @@ KEYS = {
     "threads": Key("count", 1),
     "compressible": Key("percent", 0),
     "zones": Key("count", needs="zoned"),
-    "engine": Key("word", "auto", words=("auto", "libaio", "io_uring")),
+    "engine": ENGINE,
+    "cpus": CPUS,
 }
 
 
 def job(act, target: str, seed: int, dilation: int = 1):
     """fio's job of a fill."""
-    from ssdrig.load.engine import engine
+    from ssdrig.load.engine import how
     from ssdrig.load.fiojob import Job
 
     keys = act.keys
@@ -30,7 +31,7 @@ def job(act, target: str, seed: int, dilation: int = 1):
         io_size=act.amount_bytes if act.amount_bytes != act.range_bytes else None,
         compressible=keys["compressible"],
         open_zones=keys.get("zones"),
-        engine=engine(keys["engine"]),
+        **how(keys, keys["threads"] * keys["qd"] * keys["block"]),
         seed=seed,
         target=target,
     )

@@ -15,6 +15,8 @@ class Key(NamedTuple):
 
 
 RANGE = Key("range", "100 %")
+ENGINE = Key("word", "auto", words=("auto", "libaio", "io_uring", "polled"))
+CPUS = Key("word", "any", words=("any", "own"))
 SMART = Key("smart", "60 s")  # time between two polls, or "edges", or "none"
 
 

@@ -1,6 +1,6 @@
 """load: I/O against the drive for a time, an amount, a number of bursts, or until a rule holds."""
 
-from ssdrig.plan.kinds.keys import RANGE, SMART, Key
+from ssdrig.plan.kinds.keys import CPUS, ENGINE, RANGE, SMART, Key
 
 KEYS = {
     "pattern": Key("word", required=True, words=("random", "sequential")),
@@ -32,14 +32,15 @@ KEYS = {
     "detail": Key("word", words=("second", "minute", "none", "fine")),
     "windows": Key("windows"),
     "judge": Key("judge"),
-    "engine": Key("word", "auto", words=("auto", "libaio", "io_uring")),
+    "engine": ENGINE,
+    "cpus": CPUS,
 }
 ENDS = ("time", "amount", "cycles", "until")  # exactly one of these
 
 
 def job(act, target: str, seed: int, dilation: int, interface: str):
     """fio's job of a load."""
-    from ssdrig.load.engine import engine
+    from ssdrig.load.engine import how
     from ssdrig.load.fiojob import Job
 
     keys = act.keys
@@ -72,7 +73,7 @@ def job(act, target: str, seed: int, dilation: int, interface: str):
         compressible=keys["compressible"],
         open_zones=keys.get("zones"),
         handles=handles(keys),
-        engine=engine(keys["engine"]),
+        **how(keys, keys["threads"] * keys["qd"] * max(size for size, _ in blocks)),
         detail=keys.get("detail", "minute" if {"read_qd", "every"} & set(keys) else None),
         seed=seed,
         target=target,

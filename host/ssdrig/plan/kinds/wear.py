@@ -3,7 +3,7 @@
 
 Bytes are counted, not slices: an interrupted run resumes within the slice, with the rest of it."""
 
-from ssdrig.plan.kinds.keys import RANGE, Key
+from ssdrig.plan.kinds.keys import ENGINE, RANGE, Key
 
 KEYS = {
     "block": Key("blocks", required=True),
@@ -16,7 +16,7 @@ KEYS = {
     "total": Key("wear", "100 %"),
     "to": Key("percent", 100),
     "samples": Key("range", "0.1 %"),
-    "engine": Key("word", "auto", words=("auto", "libaio", "io_uring")),
+    "engine": ENGINE,
 }
 
 
@@ -29,7 +29,7 @@ def layout(act, key: int):
 
 def job(act, target: str, seed: int, dilation: int = 1, interface: str = "", size_bytes: int | None = None, number=1):
     """fio's job of a slice of size_bytes (None: a whole one)."""
-    from ssdrig.load.engine import engine
+    from ssdrig.load.engine import how
     from ssdrig.load.fiojob import Job
 
     keys = act.keys
@@ -45,7 +45,7 @@ def job(act, target: str, seed: int, dilation: int = 1, interface: str = "", siz
         io_size=size_bytes or keys["slice_bytes"],
         zones=keys.get("hot", ()),
         compressible=keys["compressible"],
-        engine=engine(keys["engine"]),
+        **how(keys, keys["threads"] * keys["qd"] * max(size for size, _ in blocks)),
         detail="none",
         seed=seed,
         target=target,
