@@ -15,11 +15,12 @@ from random import Random
 from typing import Any
 
 from selfcheck import Figure, at_least, exactly
+from ssdrig.base import soft_start
 from ssdrig.base.errors import RigError
 from ssdrig.base.progress import Progress
 from ssdrig.commands.rig_doctor import carried_out
 from ssdrig.meter import chips
-from ssdrig.rig import builds
+from ssdrig.rig import bring_up, builds
 from ssdrig.virtual import cable
 from ssdrig.virtual.flash import feed
 
@@ -29,16 +30,14 @@ GOOD, AT_ONCE = 100, 4
 TRIES, STOOD_STILL_s = 3, 2.0
 OHM = 10.0
 # A board with nothing connected: some nF of the switch and the cable, and the scope's divider across them
-BARE = {"rise_ms": 4.0, "bulk_uF": 0.005, "leak_mA": 0.0, "leak_ohm": 20_000.0, "uvlo_percent": 99.9, "noise": 1.0}
+BARE = {"bulk_uF": 0.005, "leak_mA": 0.0, "leak_ohm": 20_000.0, "uvlo_percent": 99.9, "noise": 1.0}
 TWELVE = {
     **{"rail": 1, "name": "12V", "address": 0x41, "alert": 7, "nominal_mV": 12_000},
     "simulated": {
-        **{"share": 0.0, "V": 12.0, "rise_ms": 5.0, "gate": 12, "scope": 27},
+        **{"share": 0.0, "V": 12.0, "gate": 12, "scope": 27},
         **{"discharge_mOhm": 7_500.0, "leak_ohm": 18_300.0},
     },
 }
-# 10 to 90 %, of the slowest and the fastest sound rig, by the rail's mV (hardware/spice/README.md and its tolerances)
-RISE_ms = {5000: (2.6, 6.0), 12_000: (3.1, 5.2)}
 
 
 def rig_with(first: dict | None = None, second: dict | None = None, **more) -> dict:
@@ -117,6 +116,15 @@ FAULTS = {
 }
 
 
+def sound_rise_ms(dice: Random, mV: int) -> float:
+    """From nothing to the full voltage, of a circuit for this voltage with parts as they may be."""
+    circuit = dice.choice([circuit for circuit in bring_up.BOARDS.values() if mV in circuit.gate_kOhm])
+    gates_V = circuit.gates_V * (1 + circuit.gates_part * dice.uniform(-1, 1))
+    volts = mV / 1000 * (1 + soft_start.VOLTS_PART * dice.uniform(-1, 1))
+    ramp_uF, threshold_V = dice.uniform(*soft_start.RAMP_uF), dice.uniform(*soft_start.THRESHOLD_V)
+    return soft_start.rise_ms(circuit.gate_kOhm[mV], ramp_uF, gates_V, threshold_V, volts) / 0.8
+
+
 def sound(dice: Random) -> dict:
     """A rig with parts as they may be."""
     more: dict[str, Any] = {
@@ -129,7 +137,7 @@ def sound(dice: Random) -> dict:
         "source_mOhm": dice.uniform(8, 80),
         "logic_V": 3.3 * dice.uniform(0.98, 1.02),
         "gate_us": dice.uniform(2, 15),
-        "rise_ms": dice.uniform(*RISE_ms[5000]) / 0.8,  # from 0 to full, evenly
+        "rise_ms": sound_rise_ms(dice, 5000),
         "bulk_uF": dice.uniform(0.004, 0.010),
         "supply_V": 5.0 * dice.uniform(0.965, 1.045),
         "ohm": OHM * dice.uniform(0.96, 1.04),
@@ -147,7 +155,7 @@ def sound(dice: Random) -> dict:
     settings = rig_with(*true, **more)
     row = settings["rails"][0]
     row["simulated"] = {**row["simulated"], "V": 12.0 * dice.uniform(0.965, 1.045)}
-    row["simulated"]["rise_ms"] = dice.uniform(*RISE_ms[12_000]) / 0.8
+    row["simulated"]["rise_ms"] = sound_rise_ms(dice, 12_000)
     row["simulated"]["discharge_mOhm"] = 7_500 * dice.uniform(0.95, 1.05)
     return settings
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from selfcheck import Figure, at_least, at_most, exactly, in_turn, powerloss_runs
-from selfcheck.powerloss_fall import DEAD_us
+from selfcheck.powerloss_fall import DEAD_us, RISE_ms
 from ssdrig.base.errors import DriveError, RigError, SsdrigError
 from ssdrig.blockio.slots import Slots
 from ssdrig.meter.pico.session import Session, session
@@ -104,7 +104,7 @@ def flushes(cuts: int) -> list[Figure]:
 
 def falls_ns() -> tuple[int, int]:
     """From the edge to the drive's lock-out: shortest and longest, ns, by the closed form of the SIMULATED supply."""
-    load, volts = supply.Load(), PRESETS[PRESET].rail_V
+    load, volts = supply.Load(RISE_ms), PRESETS[PRESET].rail_V
     supply_ = supply.Supply(_Still(volts), load)
     dead_ns = DEAD_us * 1000
 

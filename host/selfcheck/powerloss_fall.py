@@ -10,6 +10,7 @@ import numpy as np
 
 from selfcheck import Figure, at_least, at_most, in_turn
 from selfcheck.powerloss_cuts import RUN, SETTLE_NS, Campaign
+from ssdrig.base import soft_start
 from ssdrig.meter import power
 from ssdrig.powerloss import boot, fall, readback
 from ssdrig.powerloss.history import NEVER, WRITE, History
@@ -27,6 +28,7 @@ COUNT_V, ADC_NOISE = 1.611328e-3, 2.0  # of the scope; rms counts
 FAST_ns, SLOW_ns = 2000, 100_000  # between two of its samples
 BEFORE, AFTER = 1000, 6500  # samples of a picture
 DEAD_us, OHM = 50, 2.2  # of the discharge switch
+RISE_ms = soft_start.WHOLE_ms[5000]
 WATTS, BULKS_uF, LOCKOUTS = (0.4, 1.2, 2.5, 5.0), (100, 270, 470, 1000), (60, 70, 80, 90)
 CONVERSION_us = (540, 150, 50)  # shunt, bus, temperature
 CURRENT_LSB_A, VBUS_LSB_V = 9.765625e-6, 195.3125e-6
@@ -98,7 +100,7 @@ def falls(shape: str, step_ns: int = FAST_ns, seed: int = 1) -> Falls:
     for watts in WATTS:
         for bulk_uF in BULKS_uF:
             for lockout in LOCKOUTS:
-                load = supply.Load(bulk_uF=bulk_uF, uvlo_percent=lockout, gate_us=10 * chance.random())
+                load = supply.Load(RISE_ms, bulk_uF=bulk_uF, uvlo_percent=lockout, gate_us=10 * chance.random())
                 rail = supply.Supply(Source(5.0, [0], [watts]), load)
                 gates = [(T0_ns, 1)] + ([(T0_ns + DEAD_us * 1000, 3)] if shape == profiles.DEFAULT else [])
                 times = T0_ns + np.arange(-BEFORE, AFTER) * step_ns + int(chance.integers(step_ns))
@@ -164,7 +166,7 @@ def start(chance: np.random.Generator, drive: int, missing_J: float = 0.0, charg
     watts.append(0.45)
     times, watts = charged(times, watts, on_ns + 5_000_000, missing_J, charge_W)
     source = Source(5.0, times, watts)
-    rail = supply.Supply(source, supply.Load())
+    rail = supply.Supply(source, supply.Load(RISE_ms))
     gates = [(on_ns - 400_000_000, 1), (on_ns - 399_000_000, 3), (on_ns - 50_000, 1), (on_ns, 0)]
     step(rail, on_ns - 300_000_000, gates, [])
     period_ns = int(sum(CONVERSION_us) * 1000 * (1 + chance.uniform(-0.005, 0.005)))

@@ -120,7 +120,9 @@ def test_no_pulse_is_shorter_than_the_hardware_can_make():
 def fallen(words, watts, bulk_uF, leak_mA=0.0, volts=5.0):
     """90 to 10 %, us, of the SIMULATED rail with 2.2 Ohm, by the pulses."""
     supply, reader = (load(STAND_INS / f"{name}.py", name) for name in ("supply", "feed_reader"))
-    s = supply.Supply(reader.Constant(watts / volts, volts), supply.Load(bulk_uF=bulk_uF, leak_mA=leak_mA, gate_us=0))
+    s = supply.Supply(
+        reader.Constant(watts / volts, volts), supply.Load(4.0, bulk_uF=bulk_uF, leak_mA=leak_mA, gate_us=0)
+    )
     t, events = 10**9, []
 
     def until(end):

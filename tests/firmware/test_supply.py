@@ -13,11 +13,11 @@ from standins import STAND_INS, load
 def rail(tmp_path):
     supply, feed_reader = (load(STAND_INS / f"{name}.py", name) for name in ("supply", "feed_reader"))
 
-    def make(watts=2.5, **load_settings):
+    def make(watts=2.5, rise_ms=4.0, **load_settings):
         make_feed(tmp_path / "feed", watts)
         crossings = []
         source = feed_reader.Feed(str(tmp_path / "feed"), 0, 0, 0)
-        s = supply.Supply(source, supply.Load(gate_us=0, **load_settings), crossings.append)
+        s = supply.Supply(source, supply.Load(rise_ms, gate_us=0, **load_settings), crossings.append)
 
         def until(t):
             while s.plan and s.plan[0][0] <= t:

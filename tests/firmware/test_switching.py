@@ -71,7 +71,7 @@ def test_cut_and_back(tmp_path):
     fired_ns = boot["t_boot_ns"] + (report["fired_us"] - boot["tick0"]) * 1000 / (1 + boot["ppm"] * 1e-6)
     # gate 10 us, then 4.99 V to 4.00 V: 0.5 A and 2.2 Ohm out of 470 uF
     assert 150_000 < down - fired_ns < 260_000
-    assert (up - down) / 1000 == pytest.approx(report["off_us"], abs=3000)  # the rail rises to the lock-out in 2.4 ms
+    assert (up - down) / 1000 == pytest.approx(report["off_us"], abs=3500)  # the rail rises to the lock-out in 3.15 ms
     assert "90 to 10 % in 2." in rig_switch.words_of(report)
 
 

@@ -141,14 +141,10 @@ def test_where_a_lock_out_trips_follows_from_three_readings(supply_V, reference_
 def test_resistors_are_those_of_the_values():
     with open(ROOT / "hardware/values.csv", newline="") as file:
         rows = {(row["rail"], row["name"]): float(row["value"]) for row in csv.DictReader(file)}
-    with open(ROOT / "hardware/breakout/board/values.csv", newline="") as file:
-        breakout = {row["name"]: float(row["value"]) for row in csv.DictReader(file)}
     for rail in ("m2_3v3", "sata_5v", "sata_12v"):
         mV = round(1000 * rows[rail, "voltage"])
         assert bring_up.OFF_Ohm[mV] == rows[rail, "lockout_off_resistor"]
-        assert bring_up.BOARD_kOhm[mV] == pytest.approx(rows[rail, "gate_resistor"] / 1000)
         assert bring_up.CROWBAR_FUSE_A == rows[rail, "crowbar_fuse"]
-    assert {*bring_up.BREAKOUT_kOhm.values()} == {breakout["gate_resistor"] / 1000}
     assert pytest.approx(rows["all", "gate_isolation"] / 1000) == bring_up.GATE_ISOLATION_kOhm
     assert pytest.approx(rows["all", "ovp_lower"] / 1000) == bring_up.OVP_LOWER_kOhm
     assert pytest.approx(rows["all", "ovp_hysteresis"] / 1000) == bring_up.HYSTERESIS_kOhm

@@ -151,27 +151,6 @@ def test_a_rise_is_judged_by_the_limits_of_its_circuit(rise_ms, volts, limits_ms
         assert check.value == pytest.approx(0.8 * rise_ms, abs=0.011)
 
 
-@pytest.mark.parametrize(
-    "build, mV, rise_ms",
-    [
-        *(("four_rails", mV, ms) for mV, ms in ((3300, 2.92), (5000, 3.15), (12_000, 3.92))),
-        *((name, 5000, 3.15) for name in ("two_rails", "one_rail", None, "mine")),
-        ("one_m2_rail", 3300, 2.36),
-        ("one_rail", 5000, 4.04),
-    ],
-)
-def test_limits_of_a_rise_have_the_simulated_one_inside(build, mV, rise_ms):
-    """hardware/spice/README.md, rails; of the breakout's board by its own gate resistor and 12 V."""
-    low, high = bring_up.rise_ms(build, mV)
-    assert 1.15 * low < rise_ms < high / 1.15 and low > 1.5
-    assert bring_up.rise_ms(build, 4321) is None
-
-
-def test_two_circuits_widen_the_limits_of_a_rise():
-    board, either = bring_up.rise_ms("four_rails", 5000), bring_up.rise_ms("one_rail", 5000)
-    assert either[0] == board[0] and either[1] > board[1] and bring_up.rise_ms("two_rails", 5000) == board
-
-
 def test_a_rail_that_the_scope_does_not_see_has_no_rise():
     rig_session = SimpleNamespace(hello={"scope": [{"rail": 0, "gpio": 26}]})
     check = doctor._rise(rig_session, 3)

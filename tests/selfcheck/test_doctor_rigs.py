@@ -7,8 +7,10 @@ import pytest
 
 from selfcheck import doctor as bench
 from ssdrig import cli
+from ssdrig.base import soft_start
 from ssdrig.base.errors import RigError
 from ssdrig.commands import rig_doctor
+from ssdrig.rig import bring_up
 
 pytestmark = pytest.mark.keeps_time
 
@@ -31,6 +33,16 @@ def test_a_rig_is_examined(name, failed, tmp_path):
     made = bench.certificate_of(bench.FAULTS.get(name) or bench.rig_with(), tmp_path)
     assert made["simulated"] and bool(made["failed"]) is bool(failed)
     assert not failed or made["failed"][0].startswith(failed), made["failed"]
+
+
+def test_rails_of_a_sound_rig_rise_as_the_circuit_does(tmp_path):
+    made = bench.certificate_of(bench.rig_with(), tmp_path)
+    rises = {check["rail"]: check["value"] for check in made["checks"] if check["name"] == "rise"}
+    assert set(rises) == {0, 1}
+    for rail, mV in ((0, 5000), (1, 12_000)):
+        assert rises[rail] == pytest.approx(soft_start.STUDY_ms[mV], rel=0.02)
+        low, high = bring_up.rise_ms("two_rails", mV)
+        assert low < rises[rail] < high
 
 
 def test_the_command_prints_its_steps_and_keeps_the_certificate(tmp_path, capsys, monkeypatch):

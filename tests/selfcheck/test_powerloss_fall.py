@@ -22,7 +22,7 @@ class Constant:
 
 def picture(watts, steps, after=6500, bulk_uF=470.0, uvlo_percent=80.0, noise=2.0):
     """A rail of 5 V at the gates' steps [(us, pins)]: (its picture, us at which the drive lost its supply)."""
-    rail = SUPPLY.Supply(Constant(watts, 5.0), SUPPLY.Load(bulk_uF=bulk_uF, uvlo_percent=uvlo_percent))
+    rail = SUPPLY.Supply(Constant(watts, 5.0), SUPPLY.Load(4.0, bulk_uF=bulk_uF, uvlo_percent=uvlo_percent))
     times, volts, down, steps = np.arange(-BEFORE, after) * STEP_ns + T0_ns, [], [], list(steps)
     for t in times:
         while True:

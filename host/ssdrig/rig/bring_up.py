@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ssdrig.base import soft_start
 from ssdrig.base.errors import UsageError
 from ssdrig.meter import nominal
 from ssdrig.meter.pico.certificate import Check
@@ -29,9 +30,6 @@ GATE_ISOLATION_kOhm = (
 OFF_Ohm = {3300: 22.0, 5000: 22.0, 12000: 220.0}
 OVP_LOWER_kOhm, HYSTERESIS_kOhm = 10.0, 1000.0
 CROWBAR_FUSE_A = LOGIC_FUSE_A = 0.5
-# hardware/values.csv, of the fastest and of the slowest rise: fet_vth_min and _max; gate_capacitor, 1 % of the gate
-# resistor, and of the slowest the FETs' own capacitance, which takes up to 12 nF more
-FET_THRESHOLD_V, GATE_uF = (1.35, 2.35), (0.1 * 0.95 * 0.99, 0.1 * 1.05 * 1.01 + 0.012)
 SCHOTTKY_V, BODY_V = (
     (0.08, 0.45),
     (0.3, 0.9),
@@ -72,16 +70,17 @@ class Circuit(NamedTuple):
     gates_part: float  # by which that may be off
     lock_out: bool
     do: str
-    gate_kOhm: dict[int, float]  # hardware/values.csv and that of the breakout's board: gate_resistor, by the rail's mV
+    gate_kOhm: dict[int, float]  # by the rail's mV
     test_pin: int | None = None  # of the Pico's socket: trips the lock-outs
     sideband_pin: int | None = None  # SIDEBAND_OFF
 
 
-BOARD_kOhm, BREAKOUT_kOhm = {3300: 220.0, 5000: 150.0, 12000: 62.0}, {3300: 75.0, 5000: 75.0}
 BOARDS = {
-    "board": Circuit(GATE_SUPPLY_V, 0.03, True, "R13, U5; no supply there: F1", BOARD_kOhm, 1, 25),
-    "breakout": Circuit(12.0, 0.05, True, "12 V at J2, the PTC F1", BREAKOUT_kOhm, test_pin=20),
-    "prototyping": Circuit(GATE_SUPPLY_V, 0.03, False, "the trimmer of the boost module; its supply", BOARD_kOhm),
+    "board": Circuit(GATE_SUPPLY_V, 0.03, True, "R13, U5; no supply there: F1", soft_start.BOARD_kOhm, 1, 25),
+    "breakout": Circuit(12.0, 0.05, True, "12 V at J2, the PTC F1", soft_start.BREAKOUT_kOhm, test_pin=20),
+    "prototyping": Circuit(
+        GATE_SUPPLY_V, 0.03, False, "the trimmer of the boost module; its supply", soft_start.BOARD_kOhm
+    ),
 }
 
 
@@ -101,18 +100,12 @@ def rise_ms(build: str | None, mV: int | None) -> tuple[float, float] | None:
     if build in known and build not in (*BREAKOUTS, "four_rails"):
         boards = [board_of({"build": build})]
     circuits = [BOARDS[board] for board in boards]
-    ends = [_rise_ends_ms(circuit, mV, circuit.gate_kOhm[mV]) for circuit in circuits if mV in circuit.gate_kOhm]
+    ends = [
+        soft_start.ends_ms(circuit.gate_kOhm[mV], circuit.gates_V, circuit.gates_part, mV / 1000)
+        for circuit in circuits
+        if mV in circuit.gate_kOhm
+    ]
     return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
-
-
-def _rise_ends_ms(circuit: Circuit, mV: int, gate_kOhm: float) -> tuple[float, float]:
-    """hardware/spice/softstart.cir: R C ln((VGATE - Vth - 0.1 V)/(VGATE - Vth - 0.9 V))."""
-    ends = []
-    for sign, threshold_V, uF in zip((1, -1), FET_THRESHOLD_V, GATE_uF, strict=True):
-        volts = mV / 1000 * (1 - 0.05 * sign)
-        drive_V = circuit.gates_V * (1 + sign * circuit.gates_part) - threshold_V
-        ends.append(gate_kOhm * uF * math.log((drive_V - 0.1 * volts) / (drive_V - 0.9 * volts)))
-    return 0.95 * ends[0], 1.05 * ends[1]
 
 
 class Reading(NamedTuple):

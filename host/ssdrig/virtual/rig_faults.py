@@ -1,5 +1,6 @@
 """Settings of the SIMULATED board and its cable, by name: `--faults JSON` changes the defaults here."""
 
+from ssdrig.base import soft_start
 from ssdrig.base.errors import UsageError
 
 BOARD = {
@@ -22,7 +23,8 @@ BOARD = {
     "discharge_mOhm": 2200.0,
     "uvlo_percent": 80.0,  # of the supply's voltage: below it the drive has no power
     "leak_mA": 10.0,  # that it draws even so
-    "rise_ms": 3.0,  # of the rail when the switch closes, from 0 to full
+    # of the rail when the switch closes, from 0 to full: by the rail's mV (the nearest counts), or one number
+    "rise_ms": {str(mV): ms for mV, ms in soft_start.WHOLE_ms.items()},
     "gate_us": 10.0,  # from a gate's pin to the switch
     "leak_ohm": 0.0,  # and other loads across it: a divider of 20 kOhm without a drive; 0: nothing
     "side_V": 2.7,  # of the host's pull-ups on the side-band, a pad diode taken off,

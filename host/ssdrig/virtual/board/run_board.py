@@ -150,9 +150,17 @@ def defect():
     raise RuntimeError("a defect of the firmware, SIMULATED")
 
 
+def rise_of(rise_ms, volts):
+    """That of the setting: one number, or the one of the nearest voltage in mV."""
+    if not isinstance(rise_ms, dict):
+        return rise_ms
+    return rise_ms[min(rise_ms, key=lambda mV: abs(int(mV) - 1000 * volts))]
+
+
 def switched(source, settings, gate, true):
     """A rail after the switch at a gate. settings: those of BOARD in cable.py that name its load; true: of its row."""
     load = Load(
+        rise_of(settings["rise_ms"], source.volts),
         *[
             settings[name]
             for name in (
@@ -160,13 +168,12 @@ def switched(source, settings, gate, true):
                 "discharge_mOhm",
                 "uvlo_percent",
                 "leak_mA",
-                "rise_ms",
                 "gate_us",
                 "side_V",
                 "side_ohm",
                 "leak_ohm",
             )
-        ]
+        ],
     )
     if true.get("surges") or true.get("ohm"):
         source = Surging(source, cosim.boot, true.get("surges", ()), true.get("ohm", 0.0))

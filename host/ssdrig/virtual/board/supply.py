@@ -31,11 +31,11 @@ class Load:
 
     def __init__(
         self,
+        rise_ms,
         bulk_uF=470.0,
         discharge_mOhm=2200.0,
         uvlo_percent=80.0,
         leak_mA=10.0,
-        rise_ms=3.0,
         gate_us=10.0,
         side_V=2.7,
         side_ohm=0.0,
@@ -53,11 +53,11 @@ class Load:
 class Supply:
     """window(t0, t1, t2) -> (mean current in A over t0..t1, mean voltage in V over t1..t2); CLOCK_MONOTONIC, ns."""
 
-    def __init__(self, source, load=None, tell=None, alarm=None):
+    def __init__(self, source, load, tell=None, alarm=None):
         """source: the load while the rail is on (feed_reader.py). tell(powered): the drive's supply has crossed its
         lock-out. alarm(t_ns): call due() at that time; the latest counts."""
         self.source, self.volts = source, source.volts
-        self.load = load or Load()
+        self.load = load
         self.tell = tell
         self.alarm = alarm
         self.phases = []  # none: steady
