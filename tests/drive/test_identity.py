@@ -431,6 +431,52 @@ def test_stranger_in_the_same_enclosure_is_refused_where_no_mark_tells(tree):
                 held.prove()
 
 
+def bytes_of_a_plan(tree, name):
+    """The same content at the same places, whichever drive is filled: fio's, of one seed."""
+    content = {at: bytes([at // MIB + 1, 7]) * 2048 for at in (0, 8 * MIB)}
+    with open(tree.root / "dev" / name, "r+b") as node:
+        for at, block in content.items():
+            node.seek(at)
+            node.write(block)
+    return content
+
+
+def test_twin_at_another_port_of_the_same_serial_is_not_written(tree):
+    """Two bridges of one serial: one is away, the other gets its name; a plan of the same seed has filled both."""
+    docked(tree, "sdd", 0, port=1)
+    with held_at(tree, "sdd") as held:
+        held.mark(bytes_of_a_plan(tree, "sdd"))
+        tree.remove("sdd")
+        docked(tree, "sdd", 0, port=2)
+        bytes_of_a_plan(tree, "sdd")
+        for _ in range(2):
+            with pytest.raises(ExchangedDrive, match="port"):
+                held.recheck()
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_marks_are_read_by_the_process_that_goes_on(tree, kept):
+    docked(tree, "sdd", 0)
+    with held_at(tree, "sdd") as held:
+        held.mark(bytes_of_a_plan(tree, "sdd"))
+        digests = held.digests()
+    assert sorted(digests) == [0, 8 * MIB]
+    if not kept:
+        (tree.root / "dev/sdd").write_bytes(bytes(64 * MIB))
+    with held_at(tree, "sdd") as held:
+        with contextlib.nullcontext() if kept else pytest.raises(ExchangedDrive, match="2 places"):
+            held.prove_digests(digests)
+        with pytest.raises(ExchangedDrive):
+            held.prove_digests({})
+
+
+def test_drive_with_a_serial_of_its_own_needs_no_digests(tree):
+    with held_at(tree) as held:
+        marked(held, tree)
+        assert held.digests() is None
+        held.prove_digests({})
+
+
 WWNS_OF_BRIDGES = ("naa.5000000000000001", "naa.3000000000000000", "eui.0000000001000000", "eui.0000000000000001")
 WWNS_OF_DISKS = ("naa.5002538e00000001", "naa.3000c500a0b1c2d3", "eui.0025385b71b00001")
 WWNS_OF_DISKS += (f"eui.{16 * '0'}8ce38e03009a1f01",)

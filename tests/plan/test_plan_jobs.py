@@ -37,7 +37,9 @@ def test_job_files_of_a_dilated_virtual_drive():
     words = ["consistency", "--virtual", "x", "--op", "25", "--duration", "60", "--seed", "7"]
     args = options.parse(words)
     variant, sets = options.parameters(args)
-    made = files(prepare.prepare("consistency", drive, variant, sets, args.seed), "nbd+unix:///?socket=/run/s")
+    made = files(
+        prepare.prepare("consistency", drive, variant, sets, options.seed(args, drive)), "nbd+unix:///?socket=/run/s"
+    )
     assert made == {step: (KEPT / f"virtual-{step}.fio").read_text() for step in ("fill", "load")}
 
 

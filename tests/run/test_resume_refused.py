@@ -14,7 +14,7 @@ from killed_runs import DRIVE, PLAN, UNIT, asked, killed, story  # noqa: F401  f
 from small_plans import FILLED
 
 from ssdrig import cli
-from ssdrig.base.errors import JournalError, UnsafeTarget, UsageError
+from ssdrig.base.errors import ExchangedDrive, JournalError, UnsafeTarget, UsageError
 from ssdrig.plan import expand, grammar, kinds
 from ssdrig.plan.state import UNKNOWN
 from ssdrig.run import able, cut_short, cutting, prepare, resume
@@ -197,3 +197,42 @@ def test_a_real_run_goes_on_with_the_states_and_handles_it_began_with():
     known = {"power_states": [{"operational": True}], "placement_handles": [0, 1], "raw_nand_bytes": 1 << 30}
     rest = resume._of_run(known)
     assert rest["power_states"] == known["power_states"] and rest["placement_handles"] == [0, 1]
+
+
+def counters(host_bytes=500 * 10**9, hours=900, utc_ns=10**18, **more):
+    named = {"host_written_bytes": host_bytes, "host_written_source": "ata:241", "host_written_unit_bytes": 512}
+    return named | {"power_on_hours": hours, "utc_ns": utc_ns, "capacity_bytes": 64 << 20} | more
+
+
+@pytest.mark.parametrize(
+    "now, other",
+    [
+        ({}, False),
+        ({"host_bytes": 499 * 10**9}, False),  # what a drive forgets that has lost its power
+        ({"host_bytes": 100 * 10**9}, True),
+        ({"host_bytes": None}, False),
+        ({"host_written_source": "nvme"}, False),
+        ({"hours": 890}, False),
+        ({"hours": 800}, True),
+        ({"hours": 2000, "utc_ns": 10**18 + 3600 * 10**9}, True),
+        ({"hours": 901, "utc_ns": 10**18 + 3600 * 10**9}, False),
+    ],
+)
+def test_twin_is_told_by_counters_that_only_rise(story, monkeypatch, now, other):
+    """Two drives of one serial: the run of one does not go on upon the other."""
+    story_ = replace(cut_short.read(killed(story)), snapshot=counters())
+    drive = a_drive(model="SIMULATED", serial="S1", capacity_bytes=64 << 20, logical_block_bytes=4096)
+    monkeypatch.setattr(resume.inventory, "find", lambda serial: drive)
+    monkeypatch.setattr(resume.bench, "polled", lambda drive: {})
+    monkeypatch.setattr(cut_short, "snapshot_of", lambda document: counters(**now))
+    monkeypatch.setattr(cut_short, "reading_of", mock.Mock(side_effect=KeyboardInterrupt))  # it would go on here
+    args = SimpleNamespace(drive=None, rig=None, without_rig=False, power_off=None)
+    with pytest.raises(ExchangedDrive if other else KeyboardInterrupt):
+        resume._on_real(story_, args, None, None, None)
+
+
+def test_digests_are_those_of_the_last_marks(story):
+    assert cut_short.digests([story.path]) is None
+    for row in ({"4096": "aa"}, {"0": "bb", "x": "cc", "9" * 30: "dd"}):
+        story.event("marks", step="fill", digests=row)
+    assert cut_short.digests([killed(story)]) == {0: "bb"}

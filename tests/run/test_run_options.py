@@ -256,3 +256,24 @@ def test_an_assumed_raw_nand_is_called_so():
     made = prepare.prepare("consistency", drive, "op25")
     assert "275 GB raw NAND (assumed)" in dry_run.table(made, Budget(None))[0]
     assert prepare.as_json(made)["drive"]["raw_nand_assumed"] is True
+
+
+@pytest.mark.parametrize(
+    "words, repeated, seed", [([], 0, 4242), (["--seed", "7"], 0, 7), (["--seed", "7"], 2, 200_007)]
+)
+def test_seed_of_a_drive_with_a_serial_of_its_own(words, repeated, seed):
+    args = run_options.parse(["consistency", "--drive", "S1", *words])
+    args.repeated = repeated
+    assert run_options.seed(args, {"serial": "S1", "serial_source": "drive"}) == seed
+
+
+def test_drive_with_its_enclosures_serial_gets_a_seed_of_its_own_each_run():
+    """What fio writes follows from its seed alone, and is what such a drive is known by after an absence."""
+    drive = {"serial": "DOCK1", "serial_source": "enclosure", "model": "2115", "wwn": ""}
+    args = run_options.parse(["consistency", "--drive", "DOCK1"])
+    seeds = {run_options.seed(args, drive) for _ in range(4)}
+    assert len(seeds) == 4 and all(0 <= seed < run_options.HIGHEST_SEED for seed in seeds)
+    assert run_options.seed(args, drive | {"wwn": "naa.5002538e00000001"}) == 4242
+    args = run_options.parse(["consistency", "--drive", "DOCK1", "--seed", "7"])
+    with pytest.raises(UsageError, match="enclosure"):
+        run_options.seed(args, drive)

@@ -22,6 +22,7 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    parser.set_defaults(repeated=0)
     add(
         "--level",
         choices=reviews.LEVELS,
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--purge-method", dest="purge", metavar="METHOD", help=options.PURGE_METHOD)
     add = parser.add_argument_group("recording").add_argument
     add("--runs", metavar="DIR", default="runs", help="parent folder of the review's folder (default ./%(default)s)")
-    add("--seed", type=int, default=4242, metavar="N", help="random seed of the first plan (default %(default)s)")
+    add("--seed", type=int, metavar="N", help=f"random seed of the first plan (default {options.SEED})")
     add("--influx", metavar="URL", help="http://host:port/DB to send points to (default: $SSDRIG_INFLUX)")
     add = parser.add_argument_group("faults, on purpose (virtual bench)").add_argument
     add("--faults", metavar="JSON", help="faults of the board (python -m ssdrig.virtual.cable --help)")

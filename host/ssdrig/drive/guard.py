@@ -12,6 +12,7 @@ Any process that can open a file can lock it, so only the owner may open these; 
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -238,6 +239,12 @@ class Held:
                 "unplug the others: the one that may be written cannot be identified",
             )
         if isinstance(candidate, Drive) and (follow or candidate.name == self.drive.name):
+            if candidate.port != self.drive.port and not identity.proves_itself(self.drive):
+                raise ExchangedDrive(
+                    f"{_title(self.drive)} at its port, {self.drive.port}",
+                    f"the same serial at port {candidate.port}: an enclosure's, which another one may show too",
+                    "plug it in where it was, then start again",
+                )
             return candidate
         match = identity.compare(self.drive, present) if present else None
         if match and match.facts == ("capacity_bytes",):
@@ -279,8 +286,7 @@ class Held:
         nothing is read. Raises ExchangedDrive if no mark is present, and for an unmarked disk that is only identified
         by its enclosure's serial."""
         marks = {at: content for at, content in self._marks.items() if _is_mark(content)}
-        own_wwn = identity.own_wwn(self.drive)
-        if self._was_away and not marks and self.drive.serial_source == identity.ENCLOSURE and not own_wwn:
+        if self._was_away and not marks and not identity.proves_itself(self.drive):
             raise ExchangedDrive(
                 f"a fact or a mark of {_title(self.drive)} itself",
                 "the enclosure's serial alone, after an absence: any disk in it has that",
@@ -293,6 +299,24 @@ class Held:
             if not (known if marks else not any(content and _is_mark(content) for content in seen.values())):
                 raise lost_mark(self.drive, len(places))
         self._was_away = False
+
+    def digests(self) -> dict[int, str] | None:
+        """Byte offset -> SHA-256 of each mark, for a process that goes on later; None for a drive that has other
+        proof."""
+        if identity.proves_itself(self.drive):
+            return None
+        return {at: _digest(content) for at, content in self._marks.items() if _is_mark(content)}
+
+    def prove_digests(self, digests: Mapping[int, str]) -> None:
+        """See that a drive with no other proof still has one of the marks of another process. Raises ExchangedDrive.
+
+        digests: as digests() gave them"""
+        if identity.proves_itself(self.drive):
+            return
+        places = sorted(digests)
+        seen = zip(places, block.read(self.path, places), strict=True)
+        if not any(content is not None and _digest(content) == digests[at] for at, content in seen):
+            raise lost_mark(self.drive, len(places))
 
     def let_go(self) -> None:
         """Close the node but keep the lock: before the drive is cut off or unplugged, because the kernel does not give
@@ -334,6 +358,10 @@ class Held:
 def _is_mark(content: bytes) -> bool:
     """Whether no blank disk has it."""
     return len(set(content)) > 1
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def lost_mark(drive: Drive, places: int) -> ExchangedDrive:

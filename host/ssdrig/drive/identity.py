@@ -166,6 +166,11 @@ def own_wwn(drive: Identity) -> str:
     return "" if placeholder(number) or not oui.strip("0") else drive.wwn
 
 
+def proves_itself(drive: Identity) -> bool:
+    """Whether a serial or a WWN is the disk's own, and not of the enclosure that it is in."""
+    return drive.serial_source != ENCLOSURE or bool(own_wwn(drive))
+
+
 def _masked(serial: str) -> bool:
     longest = max((len(run) for run in re.findall(r"X+|\*+|#+|\?+", serial)), default=0)
     return longest >= MASK or longest >= max(SHORT, len(serial.strip()) / 2)

@@ -57,20 +57,22 @@ class Target:
     queues_deleted: bool = True
     commands: tuple[str, str] | None = None
     cannot: tuple[str, ...] = ()
-    remember: Callable[[Sequence[int]], None] = lambda offsets: None
+    remember: Callable[[Sequence[int]], object] = lambda offsets: None
     exchanged: Callable[[int], SsdrigError] | None = None
     slot: Slot | None = None
     filesystems: Callable[[Sequence[Sequence[str]]], Filesystems] | None = None
     others: Callable[[], Sequence[Drive]] = list
 
 
-def remember(held: Held, offsets: Sequence[int], proven: bool = False) -> None:
-    """Read 4 KiB at each byte offset as marks of the drive that is held, without what cannot be read. proven: as for
-    Held.mark()."""
+def remember(held: Held, offsets: Sequence[int], proven: bool = False) -> dict[int, str] | None:
+    """Read 4 KiB at each byte offset as marks of the drive that is held, without what cannot be read: Held.digests().
+
+    proven: as for Held.mark()"""
     with contextlib.suppress(DriveError, UnsafeTarget):
         contents = block.read(held.path, list(offsets))
         blocks = {at: content for at, content in zip(offsets, contents, strict=True) if content is not None}
         held.mark(blocks, proven)
+    return held.digests()
 
 
 def of_virtual(

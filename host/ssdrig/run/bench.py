@@ -2,7 +2,7 @@
 kinds: the virtual bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from
 start to end."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -53,7 +53,8 @@ class Bench:
     """`drive` is its part of run.json; `target_now` gives fio_target. The functions raise DriveError or UnsafeTarget;
     `purge` reports the method and its verified effect, `poll` makes a SMART document (given an earlier one, it asks
     only that one's sources again), `check` verifies that the target is still this drive, that no other program uses it
-    and, after an absence, that one of the places (4 KiB at byte offsets) is as it was that `remember` was given last,
+    and, after an absence, that one of the places (4 KiB at byte offsets) is as it was that `remember` was given last
+    (it returns Held.digests()),
     `trim` discards this many bytes from its beginning, `reset_zones` resets all zones and reports their number and
     size, `placed` holds the device of placed writes and gives its path, `setting` returns a condition, `change` sets
     it, `put_back` takes what `setting` returned, `conditions` reads all, `witness` reads the kernel's own counts of its
@@ -85,7 +86,7 @@ class Bench:
     write_blocks: Callable[[dict[int, bytes]], None] = _cannot_write
     read_blocks: Callable[[list[int]], list[bytes | None]] = _cannot_write
     reads_as: Callable[[int, bytes], bytes] = lambda offset, content: content
-    remember: Callable[[list[int]], None] = lambda offsets: None
+    remember: Callable[[list[int]], dict[int, str] | None] = lambda offsets: None
     telemetry: Callable[[Path], dict] | None = None
     target: Target | None = None
     connect: Connect | None = None
@@ -212,12 +213,15 @@ def real(
     reads: bool = False,
     handles: Sequence[int] = (),
     resumed: Path | None = None,
+    digests: Mapping[int, str] | None = None,
 ) -> Iterator[Bench]:
     """A block device with what its maker warrants, held by the guard until the end. `commands`: of a shell, that take
     its power and give it back; `plp_claimed`: the user claims that it keeps all acknowledged data; `reads`: it may be
-    in use, and this bench has no way to change it; `handles`: handles_of(); `resumed`: the run that goes on. Raises
-    UnsafeTarget, with every reason against it, before anything is touched."""
+    in use, and this bench has no way to change it; `handles`: handles_of(); `resumed`: the run that goes on, `digests`:
+    of its marks. Raises UnsafeTarget, with every reason against it, or ExchangedDrive before anything is touched."""
     with guard.hold(drive, destroy_serial, reads=reads, resumed=resumed) as held:
+        if digests is not None:
+            held.prove_digests(digests)
         words = asdict(drive) | {
             "raw_nand_bytes": raw_nand_bytes,
             "raw_nand_assumed": raw_nand_assumed,

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ssdrig.base import words
-from ssdrig.base.errors import JournalError
-from ssdrig.drive.smart import counters
+from ssdrig.base.errors import ExchangedDrive, JournalError
+from ssdrig.drive.smart import counters, saved
+from ssdrig.drive.wear import standing as wear
 from ssdrig.load import fiotext, playedlog
 from ssdrig.plan import expand, grammar, state
 from ssdrig.plan.expand import Act
@@ -19,6 +20,7 @@ from ssdrig.run import prepare, standing
 from ssdrig.runs import integrity, journal, parts
 
 TRIM_SEEN_BYTES = 1 << 20  # less than that may be the drive's own rounding
+MOST_DIGITS = 19  # of a byte offset
 UNSEEN_S = 5  # of I/O that fio had done before it was killed, without a report
 
 
@@ -33,9 +35,9 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """A run that was cut short. `parts`: (run.json, events) of each; `folders`: theirs; `before`: the last reading of
-    the drive's counters, `ours`: the least and the most bytes that the run wrote since; `doubts`: why what the folder
-    contains is incomplete."""
+    """A run that was cut short. `parts`: (run.json, events) of each; `folders`: theirs; `snapshot`: the last wear
+    numbers of the drive, `before`: of them its counters, `ours`: the least and the most bytes that the run wrote since;
+    `doubts`: why what the folder contains is incomplete."""
 
     run: Path
     header: dict
@@ -44,6 +46,7 @@ class Story:
     plan: grammar.Plan
     acts: tuple[Act, ...]
     past: standing.Past
+    snapshot: dict | None
     before: Reading | None
     ours: tuple[int, int]
     moved_bytes: int
@@ -95,8 +98,20 @@ def _read(folder: Path) -> Story:
     if (jobs := sum(1 for part in folders for _ in (part / "fio").rglob("start.json"))) > past.jobs:
         doubts.append(f"fio was started {jobs} times, events.jsonl has {past.jobs}")
     before, ours = _since_reading(folders, past, str(header["drive"].get("interface")), acts)
+    snapshot = last_snapshot(folders)
     return Story(
-        folder, header, folders, story, plan, acts, past, before, ours, _moved(folders, story, past), tuple(doubts)
+        folder,
+        header,
+        folders,
+        story,
+        plan,
+        acts,
+        past,
+        snapshot,
+        before,
+        ours,
+        _moved(folders, story, past),
+        tuple(doubts),
     )
 
 
@@ -180,7 +195,42 @@ def _trims(folder: Path, acts: Sequence[Act], since_ns: int | None) -> bool:
 
 def snapshot_of(document: dict) -> dict:
     used = document.get("used_bytes")
-    return counters.snapshot(document) | {"used_bytes": used if type(used) is int else None}
+    more = {"used_bytes": used if type(used) is int else None, "utc_ns": saved.utc_ns(document)}
+    return counters.snapshot(document) | more
+
+
+def last_snapshot(folders: Sequence[Path]) -> dict | None:
+    """The last wear numbers of the drive in the parts of a run; None without."""
+    for folder in reversed(folders):
+        if snapshots := _snapshots(folder):
+            return max(snapshots, key=lambda snapshot: snapshot["t_ns"])
+    return None
+
+
+def same_counters(before: Mapping | None, now: Mapping, known: Mapping) -> None:
+    """Raises ExchangedDrive where the wear numbers `now` cannot be of the drive that had those `before`, whatever
+    serial both show: two drives may have one.
+
+    known: the drive of run.json"""
+    if before is None:
+        return
+    why = wear.contradiction(before, now)
+    if wear.fell(before, now, "host"):
+        was, is_ = (words.size(one["host_written_bytes"]) for one in (before, now))
+        why = f"{was} were written to it when it was last read, {is_} now"
+    if why:
+        expected = f"the drive of the run, {known['model']} {known['serial']}"
+        raise ExchangedDrive(expected, f"another one of that serial: {why}", "connect it, or begin a run on this one")
+
+
+def digests(folders: Sequence[Path]) -> dict[int, str] | None:
+    """Of the last marks in the parts of a run, by byte offset: Held.digests(). None without."""
+    for folder in reversed(folders):
+        for event in reversed(journal.events(folder)):
+            if event["kind"] == "marks" and isinstance(event.get("digests"), dict):
+                marks = event["digests"].items()
+                return {int(at): str(digest) for at, digest in marks if at.isdecimal() and len(at) < MOST_DIGITS}
+    return None
 
 
 def _snapshots(folder: Path) -> list[dict]:

@@ -84,7 +84,9 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
 def mark(act: Act, stage: Stage) -> None:
     """Have the bench remember what the drive is known by after an absence."""
     stage.marked = True
-    stage.bench.remember(block.sample_offsets(act.range_bytes or stage.bench.drive["capacity_bytes"], MARKS))
+    digests = stage.bench.remember(block.sample_offsets(act.range_bytes or stage.bench.drive["capacity_bytes"], MARKS))
+    if digests is not None:
+        stage.book.event("marks", step=act.path, digests={str(at): digest for at, digest in digests.items()})
 
 
 def _at_its_point(act: Act, stage: Stage) -> Act:

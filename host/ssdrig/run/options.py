@@ -5,14 +5,17 @@ import argparse
 import json
 import math
 import os
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ssdrig.base.arguments import RIG, Parser, add_dry_run, add_quiet, whole_seconds
 from ssdrig.base.errors import UsageError
 from ssdrig.base.overprovisioning import assumed_raw_bytes, whole_MiB
+from ssdrig.base.terminal import printable
 from ssdrig.base.words import parse_bytes
-from ssdrig.drive import inventory
+from ssdrig.drive import identity, inventory
+from ssdrig.drive.identity import Identity
 from ssdrig.drive.wear import raw_nand as raw_nand_of
 from ssdrig.publish.influx import sender
 from ssdrig.run import bmc, cutting, keeping
@@ -20,6 +23,7 @@ from ssdrig.run import bmc, cutting, keeping
 LONGEST_S = 10_000_000  # 116 days
 VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
 OWN, ASSUMED = "own", "assumed"
+SEED, MOST_REPEATS = 4242, 100
 SEEDS_EACH = 100_000  # of one of several runs: more than any plan has fio jobs
 HIGHEST_SEED = (1 << 63) - 2  # fio takes 63 bits, and the load uses the next seed
 FINISH = ("keep", "trim", "purge")
@@ -102,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("plan", metavar="PLAN", help="a plan that `./ssdrig plans` lists, such as consistency, or a plan file (….toml)")
     add("part", metavar="PART", nargs="?", help="part of the plan retention: write or verify")
-    parser.set_defaults(drives=(), stray_rigs=(), consents=())
+    parser.set_defaults(repeated=0, drives=(), stray_rigs=(), consents=())
     add = parser.add_argument_group("drive").add_argument
     add("--drive", action=_Drive, metavar="DRIVE", help=DRIVE + MANY)
     virtual = "a SIMULATED drive and board instead (./ssdrig virtual --list-presets)"
@@ -168,7 +172,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="execute the plan N times with different seeds; prints mean ± s",
     )
-    add("--seed", type=int, default=4242, metavar="N", help="random seed for fio's offsets (default %(default)s)")
+    add("--seed", type=int, metavar="N", help=f"random seed for fio's offsets (default {SEED})")
     cutting.add_arguments(parser)
     keeping.add_arguments(parser)
     add = parser.add_argument_group("recording").add_argument
@@ -234,8 +238,8 @@ def check(args: argparse.Namespace) -> None:
     if args.zoom is not None and args.duration is not None:
         _within("--steady-from", args.zoom, 0, args.duration - 2, " s")
     _within("--idle", args.idle, 0, LONGEST_S, " s")
-    _within("--repeat", args.repeat, 1, 100)
-    _within("--seed", args.seed, 0, HIGHEST_SEED - args.repeat * SEEDS_EACH)
+    _within("--repeat", args.repeat, 1, MOST_REPEATS)
+    _within("--seed", args.seed or 0, 0, HIGHEST_SEED - args.repeat * SEEDS_EACH)
     for size in (args.capacity, args.raw_nand):
         if size not in (None, ASSUMED):
             parse_bytes(size)
@@ -299,6 +303,22 @@ def each_share(args: argparse.Namespace) -> list[argparse.Namespace]:
     text = args.op if args.op is not None else args.op_of_user
     key = "op" if args.op is not None else "op_of_user"
     return [argparse.Namespace(**{**vars(args), key: word.strip()}) for word in text.split(",")] if text else [args]
+
+
+def seed(args: argparse.Namespace, drive: Mapping) -> int:
+    """The seed of the first fio job: --seed, or the default. A drive that shows its enclosure's serial is known by its
+    content after an absence, so each run of it has a seed of its own. Raises UsageError for --seed there.
+
+    drive: as run.json describes it"""
+    if identity.proves_itself(Identity.of(drive)):
+        return (SEED if args.seed is None else args.seed) + args.repeated * SEEDS_EACH
+    if args.seed is not None:
+        raise UsageError(
+            "--seed for a drive with a serial or a WWN of its own",
+            f"serial {printable(str(drive['serial']))}, its enclosure's: the drive is known by what the run writes",
+            "leave --seed out, or connect the drive by SATA",
+        )
+    return random.SystemRandom().randrange(HIGHEST_SEED - MOST_REPEATS * SEEDS_EACH)
 
 
 def raw_nand(args: argparse.Namespace, model: str, capacity_bytes: int) -> tuple[int | None, bool]:

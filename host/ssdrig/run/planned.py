@@ -29,7 +29,9 @@ class Planned(NamedTuple):
 def on(args, drive: dict, capabilities: frozenset[str], rated_bytes: float | None = None) -> Planned:
     """On a drive as run.json describes it. Raises UsageError, JournalError."""
     variant, sets = options.parameters(args)
-    prepared = prepare.prepare(args.plan, drive, variant, sets, args.seed, capabilities, args.runs, args.finish)
+    prepared = prepare.prepare(
+        args.plan, drive, variant, sets, options.seed(args, drive), capabilities, args.runs, args.finish
+    )
     if getattr(args, "sync", False):
         sync_marks.refuse(prepared.acts)
         prepared = replace(prepared, sync=True)

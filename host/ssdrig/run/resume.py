@@ -130,7 +130,9 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
         )
     able.same_format(asdict(drive), known)
     able.same_rig(story.parts[-1][0].get("rig"), args.rig, args.without_rig)
-    now = cut_short.reading_of(cut_short.snapshot_of(bench.polled(drive)))._replace(firmware=drive.firmware)
+    snapshot = cut_short.snapshot_of(bench.polled(drive))
+    cut_short.same_counters(story.snapshot, snapshot, known)
+    now = cut_short.reading_of(snapshot)._replace(firmware=drive.firmware)
     before = story.before and story.before._replace(firmware=known.get("firmware"))
     powered = story.parts[-1][0].get("host", {}).get("boot_id") == system.boot_id() is not None
     powered = powered and not cut_short.lost_power(story)
@@ -161,6 +163,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
             *how,
             handles=known.get("placement_handles") or (),
             resumed=story.run,
+            digests=cut_short.digests(story.folders),
         )
         bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))

@@ -137,7 +137,7 @@ def command(args) -> int:
             if code:
                 return code
             own += [folder] if folder else []
-            one.seed += run_options.SEEDS_EACH
+            one.repeated += 1
         if len(own) > 1 and (code := _repeated(own, args, show)):
             return code
         folders += own

@@ -1,5 +1,6 @@
 """A drive's wear against its limits, from one reading and earlier ones. Pure."""
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
@@ -44,8 +45,8 @@ def since_last_fall(read: list[dict]) -> dict:
     last of them is left, the one before it."""
     for i in range(len(read) - 1, 0, -1):
         before, after = read[i - 1], read[i]
-        fell = any((after.get(name) or 0) < (before.get(name) or 0) for name in FROM_BIRTH)
-        if fell and any(flag.endswith("went_back") for flag in wa.between(before, after).flags):
+        lower = any((after.get(name) or 0) < (before.get(name) or 0) for name in FROM_BIRTH)
+        if lower and any(flag.endswith("went_back") for flag in wa.between(before, after).flags):
             return read[min(i, len(read) - 2)]
     return read[0]
 
@@ -57,16 +58,23 @@ LIFE_COUNTERS = {  # the counter, what else must be equal in two readings, a fal
 }
 
 
+def fell(before: Mapping, after: Mapping, kind: str) -> bool:
+    """Whether a counter went back by more than a drive forgets when it loses its power. kind: a key of LIFE_COUNTERS"""
+    name, kinds, least = LIFE_COUNTERS[kind]
+    if None in (before.get(name), after.get(name)) or any(before.get(what) != after.get(what) for what in kinds):
+        return False
+    less, hours = before[name] - after[name], before.get("power_on_hours")
+    small = min(SMALL_FALL, BUSY * FORGOTTEN_H / hours) if hours else SMALL_FALL
+    return less > least and less > small * before[name]
+
+
 def reset_reason(read: list[dict], kind: str) -> str | None:
     """Why a counter does not hold the drive's whole life: among the readings, by time, it fell. None if it did not, or
     by little. kind: a key of LIFE_COUNTERS."""
-    name, kinds, least = LIFE_COUNTERS[kind]
+    name = LIFE_COUNTERS[kind][0]
     known = [snapshot for snapshot in read if snapshot.get(name) is not None]
     for before, after in reversed(list(zip(known, known[1:], strict=False))):
-        same = all(before.get(what) == after.get(what) for what in kinds)
-        fell, hours = before[name] - after[name], before.get("power_on_hours")
-        small = min(SMALL_FALL, BUSY * FORGOTTEN_H / hours) if hours else SMALL_FALL
-        if same and fell > least and fell > small * before[name]:
+        if fell(before, after, kind):
             was, now = (size(one[name]) if name.endswith("_bytes") else f"{one[name]}" for one in (before, after))
             return (
                 f"{in_words(name)} of its whole life: the counter was {was} on {_day(before)}, {now} on {_day(after)}:"
@@ -80,13 +88,13 @@ def consistent(history: list[dict], snapshot: dict) -> tuple[list[dict], str | N
     the last two in a row that contradict the clock or the drive's size."""
     read = [*history, snapshot]
     for i in range(len(read) - 1, 0, -1):
-        why = _contradiction(read[i - 1], read[i])
+        why = contradiction(read[i - 1], read[i])
         if why:
             return read[i:-1], f"readings before {_day(read[i])} are not a history of this drive: {why}"
     return history, None
 
 
-def _contradiction(before: dict, after: dict) -> str | None:
+def contradiction(before: Mapping, after: Mapping) -> str | None:
     """Why two readings in a row cannot be of one drive; None if they can."""
     hours, later = before["power_on_hours"], after["power_on_hours"]
     if None not in (hours, later, before["utc_ns"], after["utc_ns"]):

@@ -432,6 +432,7 @@ def _on_real(
     args, run_args, review: Review | None, show: Progress, stop: Stop, teardown: Teardown, owned: contextlib.ExitStack
 ) -> tuple[Review | None, int]:
     drive = inventory.find(args.drive)
+    past = [part for folder in reversed(parts.all_runs(review.folder)) for part in parts.of(folder)] if review else []
     if review:
         known = review.document["drive"]
         if differs := identity.conflict(known, asdict(drive)):
@@ -440,6 +441,7 @@ def _on_real(
             raise UsageError(f"the drive of the review, {known['model']} {known['serial']}", seen, do)
         able.same_format(asdict(drive), known)
         _same_rig(review, args.rig)
+        cut_short.same_counters(cut_short.last_snapshot(past), cut_short.snapshot_of(bench.polled(drive)), known)
     raw, assumed = options.raw_nand(run_args, drive.model, drive.capacity_bytes)
     known = {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
     plans = [planned.plan for planned in review.plans] if review else order.plans(args.level)
@@ -460,7 +462,8 @@ def _on_real(
     able.terminal(act for item in items if item.prepared for act in item.prepared.acts)
     serial = confirm.confirmed(drive, args.destroy_data)
     with stop.held():
-        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed, handles=handles)
+        how = {"handles": handles, "digests": cut_short.digests(past)}
+        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed, **how)
         bench_ = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
         current = review or _created(args, bench_.drive, items, spent, rated_bytes, owned)
@@ -479,7 +482,7 @@ def _items(args, review: Review | None, drive: dict, can, rated_bytes: float | N
     """The plans to run, in order, then the others, and the budget of all. Raises UsageError if none is to
     be run, or the first writes do not fit the budget."""
     if review is None:
-        items = order.of_level(args.level, drive, can, args.runs, args.seed)
+        items = order.of_level(args.level, drive, can, args.runs, options.seed(args, drive))
         spent = Budget(None) if args.budget is None else budget.parse(args.budget, rated_bytes)
     else:
         done = review_folder.done(review)
