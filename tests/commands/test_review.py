@@ -267,3 +267,14 @@ def test_a_signal_while_the_page_is_made_leaves_the_last_line(tmp_path, monkeypa
     assert perform._performed(args, QUIET, SimpleNamespace(), made.review, ExitStack()) == 130
     document = json.loads(capsys.readouterr().out)
     assert document["exit_code"] == 130 and document["page"] is None
+
+
+def test_review_that_was_killed_is_named_until_it_is_complete(tmp_path, monkeypatch):
+    bench_ = Bench_(tmp_path, monkeypatch, one=OTHER)
+    runs, drive = bench_.review.folder.parent, DRIVE
+    with review_folder.held(bench_.review):
+        assert review_folder.unfinished(runs, drive) is None
+    assert review_folder.unfinished(runs, drive).folder == bench_.review.folder
+    assert review_folder.unfinished(runs, drive | {"preset": "other"}) is None
+    assert bench_() == 0
+    assert review_folder.unfinished(runs, drive) is None

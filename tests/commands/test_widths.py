@@ -68,6 +68,24 @@ def test_a_run_fits_its_terminal_and_loses_nothing(printed, columns):
     assert all(line.startswith(" " * 18) for line in fitted[1:])
 
 
+@pytest.mark.parametrize(
+    ("state", "of_review", "words"),
+    [
+        ("died", True, "./ssdrig review --resume '{root}/a review'"),
+        ("died", False, "./ssdrig resume '{root}/a review/a-run'"),
+        ("interrupted", True, ""),
+        ("complete", False, ""),
+    ],
+)
+def test_killed_run_is_shown_with_the_command_that_goes_on(tmp_path, state, of_review, words):
+    (tmp_path / "a review").mkdir()
+    if of_review:
+        (tmp_path / "a review/review.json").write_text("{}")
+    lines = runs.lines(tmp_path, RUN._replace(state=state, path="a review/a-run"))
+    commands = [line.partition("go on with: ")[2] for line in lines if "go on with: " in line]
+    assert commands == [words.format(root=tmp_path)] * bool(words)
+
+
 @pytest.mark.parametrize("words", [["plans"], ["plans", "--virtual", "sata-tlc"]])
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_the_plans_fit_their_terminal(capsys, monkeypatch, words, columns):

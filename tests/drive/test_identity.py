@@ -454,17 +454,17 @@ def test_twin_at_another_port_of_the_same_serial_is_not_written(tree):
                 held.recheck()
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_marks_are_read_by_the_process_that_goes_on(tree, kept):
+@pytest.mark.parametrize("same", [True, False])
+def test_marks_are_read_by_the_process_that_goes_on(tree, same):
     docked(tree, "sdd", 0)
     with held_at(tree, "sdd") as held:
         held.mark(bytes_of_a_plan(tree, "sdd"))
         digests = held.digests()
     assert sorted(digests) == [0, 8 * MIB]
-    if not kept:
+    if not same:
         (tree.root / "dev/sdd").write_bytes(bytes(64 * MIB))
     with held_at(tree, "sdd") as held:
-        with contextlib.nullcontext() if kept else pytest.raises(ExchangedDrive, match="2 places"):
+        with contextlib.nullcontext() if same else pytest.raises(ExchangedDrive, match="2 places"):
             held.prove_digests(digests)
         with pytest.raises(ExchangedDrive):
             held.prove_digests({})

@@ -90,3 +90,18 @@ def test_a_file_that_would_block_is_refused(tmp_path):
     os.mkfifo(tmp_path / publication.NAME)
     with pytest.raises(UsageError):
         publication.read(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"#" * (65 << 10), b'title = "\xff"'])
+def test_a_file_that_cannot_be_read_is_called_by_its_name(tmp_path, content):
+    (tmp_path / publication.NAME).write_bytes(content)
+    with pytest.raises(UsageError) as raised:
+        publication.read(tmp_path)
+    assert publication.NAME in raised.value.expected and "plan" not in raised.value.expected + str(raised.value.do)
+
+
+def test_price_of_a_model_that_no_drive_has_is_named_with_those_that_there_are(tmp_path):
+    of = publication.read(written(tmp_path, '[price]\n"Alhpa" = "9 USD"\n"Beta" = "8 USD"'))
+    (line,) = publication.unused_prices(of, ["Alpha", "Beta", "Alpha"])
+    assert "'Alhpa'" in line and line.endswith("'Alpha', 'Beta'")
+    assert publication.unused_prices(of, ["Alhpa", "Beta"]) == []

@@ -49,3 +49,12 @@ def test_an_unknown_error_is_stated_below_the_table(monkeypatch):
         one = Compared("k", "Speed", "MB/s", "more", [Entry(0, Uncertain(100.0, error))])
         monkeypatch.setattr(scorecard, "lines", lambda _, one=one: [(0, one)])
         assert ("without ±" in scorecard.table(members)) == stated
+
+
+def test_struck_through_figure_of_another_drive_has_words(monkeypatch):
+    """A screen reader does not read that a figure is struck through."""
+    members = [Member(Facts(name), name, "default OP", "", {}, name == "A") for name in "AB"]
+    for apart, count in (("host: BAD", 1), (None, 0)):
+        one = Compared("k", "Speed", "MB/s", "more", entries((100.0, 3.0, None), (130.0, 5.0, apart)))
+        monkeypatch.setattr(scorecard, "lines", lambda _, one=one: [(0, one)])
+        assert scorecard.table(members).count('<span class="sr"> not comparable</span>') == count

@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from ssdrig.base.progress import Progress
 from ssdrig.base.terminal import printable
 from ssdrig.reading import trust
 from ssdrig.reading.index import HELP, Index, Part, Run, joined
+from ssdrig.runs import parts
 from ssdrig.runs.integrity import FIGURES
 from ssdrig.views import trust_strip
 from ssdrig.views.terms import number, with_error
@@ -133,10 +135,20 @@ def lines(root: Path, run: Run) -> list[str]:
     line_ = [f"{started(run) or '-':16}  {printable(run.plan or '-'):28} {run.state:11} {printable(drive)}{op}{marks}"]
     figures = figures_words(run.figures)
     labels = " ".join([*(f"[{tag}]" for tag in run.tags), f'"{printable(run.title)}"' if run.title else ""]).strip()
-    rests = trust_strip.brief(run.figures["trust"]) if run.figures["trust"] else ""
-    rests = "; ".join(filter(None, [rests, steady_words(run.figures["steady"])]))
-    line_ += [f"{'':16}  {line}" for line in (rests, figures, labels, printable(str(root / run.path))) if line]
-    return line_
+    trust = trust_strip.brief(run.figures["trust"]) if run.figures["trust"] else ""
+    trust = "; ".join(filter(None, [trust, steady_words(run.figures["steady"])]))
+    more = (trust, figures, labels, printable(str(root / run.path)), _going_on(root, run))
+    return line_ + [f"{'':16}  {line}" for line in more if line]
+
+
+def _going_on(root: Path, run: Run) -> str:
+    """The command that goes on with a run whose process was killed, or with its review; "" for another one."""
+    if run.state != "died" or not run.plan or run.plan.startswith("record"):
+        return ""
+    folder = root / run.path
+    of_review = (folder.parent / parts.REVIEW).is_file()
+    words = ("review", "--resume", str(folder.parent)) if of_review else ("resume", str(folder))
+    return f"go on with: ./ssdrig {printable(shlex.join(words))}"
 
 
 def steady_words(of: dict | None) -> str:

@@ -14,14 +14,17 @@ from ssdrig.base.terminal import printable
 MOST_BYTES = 1 << 16
 LONGEST_LINE = 1000  # tomllib takes quadratic time for a key of many parts
 DEEPEST = 8
+OTHER_PLAN = "name another file; `./ssdrig plans` lists those of ssdrig"
 LARGEST = 1 << 63
 LONGEST_SHOWN = 80
 
 
-def load(path: Path) -> str:
-    """The text of a plan file. Raises UsageError."""
-    do = "name another file; `./ssdrig plans` lists those of ssdrig"
-    expected = f"a plan file in UTF-8 of at most {MOST_BYTES >> 10} KiB"
+def load(path: Path, what: str = "plan file", do: str = OTHER_PLAN) -> str:
+    """The text of a plan file. Raises UsageError.
+
+    what: the kind of file, for messages
+    do: the hint for a file that cannot be read"""
+    expected = f"a {what} in UTF-8 of at most {MOST_BYTES >> 10} KiB"
     name = printable(str(path))
     try:
         with open(path, "rb", opener=_without_waiting) as file:

@@ -141,6 +141,22 @@ def done(review: Review) -> dict[str, Done]:
     return runs
 
 
+def unfinished(runs: str | os.PathLike, drive: Mapping) -> Review | None:
+    """The latest review of this drive in a folder of runs, where plans are left to run and no process runs it; None
+    without."""
+    facts = ("preset",) if drive.get("preset") else ("model", "serial")
+    same = lambda known: all(known.get(key) == drive.get(key) for key in facts)
+    for path in sorted(Path(runs).glob(f"*/{parts.REVIEW}"), reverse=True):
+        try:
+            review = read(path.parent)
+        except JournalError:
+            continue
+        if same(review.document["drive"]):
+            left = any(not planned.why and not done(review)[planned.name].complete for planned in review.plans)
+            return review if left and not files.is_locked(path.parent / "lock") else None
+    return None
+
+
 @contextlib.contextmanager
 def held(review: Review) -> Iterator[None]:
     """The review is this process's alone. Raises JournalError where another process runs it."""

@@ -229,7 +229,8 @@ def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path
         _write_csv(
             Path(args.csv), [(name, csv_files.plan_tables(of)) for name, of in review_page.tables(folders[0])], show
         )
-    review_page.write(folders[0], None if args.against is None else list(map(Path, args.against)), out)
+    against = None if args.against is None else list(map(Path, args.against))
+    review_page.write(folders[0], against, out, show.warn)
     show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
     return out
 

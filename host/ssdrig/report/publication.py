@@ -1,7 +1,7 @@
 """What the reviewer adds to a review: review.toml in its folder, with prose, photos, facts of a teardown and prices."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -59,7 +59,7 @@ def read(folder: Path) -> Publication:
     path = folder / NAME
     if not path.exists() and not path.is_symlink():
         return Publication()
-    tables = document.parse(document.load(path), NAME)
+    tables = document.parse(document.load(path, NAME, "shorten or repair it, or take it away"), NAME)
     for key in tables:
         if key not in KEYS:
             raise UsageError(f"a key of {NAME}", repr(key), do_you_mean(key, KEYS))
@@ -83,6 +83,13 @@ def read(folder: Path) -> Publication:
         by_table["section"],
         tuple(_photo(folder, photo) for photo in photos),
     )
+
+
+def unused_prices(publication: Publication, models: Collection[str]) -> list[str]:
+    """A line for each price of a model that no drive of the page has."""
+    known = ", ".join(repr(model) for model in dict.fromkeys(models))
+    unused = (model for model in publication.prices if model not in models)
+    return [f"[price] of {NAME}: no drive of the page is a {model!r}; there are {known}" for model in unused]
 
 
 def _text(value: Any, key: str) -> str:

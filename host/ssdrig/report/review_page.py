@@ -3,7 +3,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -47,14 +47,19 @@ SAYS = {
 }  # in addition to the figures of the library
 
 
-def render(folder: Path, against: Sequence[Path] | None = None) -> str:
+def render(
+    folder: Path, against: Sequence[Path] | None = None, warn: Callable[[str], object] = lambda line: None
+) -> str:
     """The page of a review folder. `against`: the library, run folders and folders of reviews; None: all complete runs
-    next to the review. Raises JournalError for a folder that is not a review, or for what `against` names."""
+    next to the review; `warn` gets what of review.toml is not used. Raises JournalError for a folder that is not a
+    review, or for what `against` names."""
     review, publication = review_folder.read(folder), publications.read(folder)
     tables, entries = _read(review)
     others, notes = library.read(folder, against)
     own = library.facts_of_folder(folder)
     members = library.members([(own, run) for run in tables.values()] + others, own, publication.prices)
+    for line in publications.unused_prices(publication, [member.drive for member in members]):
+        warn(line)
     text = json.dumps(library.data(members), separators=(",", ":")).replace("<", "\\u003c")
     title = publication.texts.get("title", f"Review: {review.document['drive'].get('model') or 'unknown drive'}")
     price_note = publication.texts.get("price_note", "")
@@ -106,9 +111,11 @@ def tables(folder: Path) -> list[tuple[str, Table]]:
     return [(run.data.header["run"], run) for run in _read(review_folder.read(folder))[0].values()]
 
 
-def write(folder: Path, against: Sequence[Path] | None, out: Path) -> None:
+def write(
+    folder: Path, against: Sequence[Path] | None, out: Path, warn: Callable[[str], object] = lambda line: None
+) -> None:
     """render() into a file, whole or not at all. Raises JournalError."""
-    text = render(folder, against)
+    text = render(folder, against, warn)
     try:
         write_atomically(out, shown(text).encode())
     except OSError as error:

@@ -132,7 +132,8 @@ def _cell(i: int, entry: Entry | None, how: str, best: bool, own: bool) -> str:
     sign = f'\u00a0<i data-against="{how}" aria-hidden="true">{mark}</i><span class="sr"> {words}</span>' if how else ""
     star = "★\u00a0" * best
     value = plus_minus(entry.value).replace("± ", "±\u00a0")  # a narrow cell breaks before the sign alone
-    return f"<td{attributes}{title}>{star}{value}{sign}</td>"
+    apart = '<span class="sr"> not comparable</span>' if entry.apart else ""  # struck through for the eye alone
+    return f"<td{attributes}{title}>{star}{value}{apart}{sign}</td>"
 
 
 def causes(members: Sequence[Member]) -> str:

@@ -218,7 +218,8 @@ def real(
     """A block device with what its maker warrants, held by the guard until the end. `commands`: of a shell, that take
     its power and give it back; `plp_claimed`: the user claims that it keeps all acknowledged data; `reads`: it may be
     in use, and this bench has no way to change it; `handles`: handles_of(); `resumed`: the run that goes on, `digests`:
-    of its marks. Raises UnsafeTarget, with every reason against it, or ExchangedDrive before anything is touched."""
+    those of its marks. Raises UnsafeTarget, with every reason against it, or ExchangedDrive, before anything is
+    touched."""
     with guard.hold(drive, destroy_serial, reads=reads, resumed=resumed) as held:
         if digests is not None:
             held.prove_digests(digests)

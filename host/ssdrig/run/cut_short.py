@@ -36,7 +36,7 @@ class Reading(NamedTuple):
 @dataclass(frozen=True)
 class Story:
     """A run that was cut short. `parts`: (run.json, events) of each; `folders`: theirs; `snapshot`: the last wear
-    numbers of the drive, `before`: of them its counters, `ours`: the least and the most bytes that the run wrote since;
+    numbers of the drive, `before`: the counters in them, `ours`: the least and the most bytes that the run wrote since;
     `doubts`: why what the folder contains is incomplete."""
 
     run: Path
@@ -208,8 +208,7 @@ def last_snapshot(folders: Sequence[Path]) -> dict | None:
 
 
 def same_counters(before: Mapping | None, now: Mapping, known: Mapping) -> None:
-    """Raises ExchangedDrive where the wear numbers `now` cannot be of the drive that had those `before`, whatever
-    serial both show: two drives may have one.
+    """Raises ExchangedDrive where the wear numbers `now` contradict those `before`: two drives may show one serial.
 
     known: the drive of run.json"""
     if before is None:
@@ -217,14 +216,14 @@ def same_counters(before: Mapping | None, now: Mapping, known: Mapping) -> None:
     why = wear.contradiction(before, now)
     if wear.fell(before, now, "host"):
         was, is_ = (words.size(one["host_written_bytes"]) for one in (before, now))
-        why = f"{was} were written to it when it was last read, {is_} now"
+        why = f"its last reading had {was} written, this one has {is_}"
     if why:
         expected = f"the drive of the run, {known['model']} {known['serial']}"
         raise ExchangedDrive(expected, f"another one of that serial: {why}", "connect it, or begin a run on this one")
 
 
 def digests(folders: Sequence[Path]) -> dict[int, str] | None:
-    """Of the last marks in the parts of a run, by byte offset: Held.digests(). None without."""
+    """The digests of the last marks in the parts of a run, by byte offset: Held.digests(). None without."""
     for folder in reversed(folders):
         for event in reversed(journal.events(folder)):
             if event["kind"] == "marks" and isinstance(event.get("digests"), dict):

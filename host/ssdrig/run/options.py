@@ -307,14 +307,14 @@ def each_share(args: argparse.Namespace) -> list[argparse.Namespace]:
 
 def seed(args: argparse.Namespace, drive: Mapping) -> int:
     """The seed of the first fio job: --seed, or the default. A drive that shows its enclosure's serial is known by its
-    content after an absence, so each run of it has a seed of its own. Raises UsageError for --seed there.
+    content after an absence, so each run of it has a unique seed. Raises UsageError for --seed there.
 
     drive: as run.json describes it"""
     if identity.proves_itself(Identity.of(drive)):
         return (SEED if args.seed is None else args.seed) + args.repeated * SEEDS_EACH
     if args.seed is not None:
         raise UsageError(
-            "--seed for a drive with a serial or a WWN of its own",
+            "--seed for a drive that shows its own serial or WWN",
             f"serial {printable(str(drive['serial']))}, its enclosure's: the drive is known by what the run writes",
             "leave --seed out, or connect the drive by SATA",
         )

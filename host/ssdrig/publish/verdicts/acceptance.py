@@ -109,11 +109,7 @@ def read(word: str) -> File:
     elif not path.exists() and path.name == word and not word.endswith(".toml"):
         near = do_you_mean(word, shipped())
         raise UsageError(f"a limit file, or {listed(shipped(), 'or')}", repr(printable(word)), near)
-    try:
-        text = document.load(path)
-    except UsageError as error:
-        do = f"name another file, or one of {', '.join(shipped())}"
-        raise UsageError(error.expected.replace("plan file", "limit file"), error.seen, do) from None
+    text = document.load(path, "limit file", f"name another file, or one of {', '.join(shipped())}")
     return parse(text, printable(str(path)))
 
 

@@ -11,6 +11,7 @@ What a review came to, once its last plan has ended: its page, and how to go on 
 import argparse
 import contextlib
 import json
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -53,11 +54,15 @@ def finish(review: Review, args, show: Progress, code: int, stop: Stop) -> int:
     for name in left:
         show.warn(f"{name}: {done[name].state}{f', {done[name].why}' if done[name].why else ''}")
     if left:
-        show.warn(f"go on with: ./ssdrig review --resume {review.folder}")
+        show.warn(_going_on(review))
     else:
         show.say(f"complete: {sum(one.complete for one in done.values())} plans")
     show.say(f"review folder: {review.folder}\nreport:        ./ssdrig report {review.folder}")
     return code
+
+
+def _going_on(review: Review) -> str:
+    return f"go on with: ./ssdrig review --resume {printable(shlex.quote(str(review.folder)))}"
 
 
 def _page(review: Review, args, show: Progress, stop: Stop) -> Path | None:
@@ -66,7 +71,8 @@ def _page(review: Review, args, show: Progress, stop: Stop) -> Path | None:
     show.show("the page")
     try:
         with stop.next_raises("the page"):
-            review_page.write(review.folder, None if args.against is None else list(map(Path, args.against)), out)
+            against = None if args.against is None else list(map(Path, args.against))
+            review_page.write(review.folder, against, out, show.warn)
     except KeyboardInterrupt:
         show.warn(f"page: stopped by {stop.name}; make it with ./ssdrig report {review.folder}")
         return None
@@ -229,6 +235,8 @@ def describe(
 ) -> None:
     """The table on stderr; of a dry run with --json an object on stdout."""
     show.say("\n".join(table(args.level, drive, items, spent, rated_bytes)))
+    if review is None and (left := review_folder.unfinished(args.runs, drive)):
+        show.say(f"an earlier review of this drive is not complete; {_going_on(left)}")
     if args.dry_run and args.json:
         document = dry_as_json(args.level, drive, items, spent, rated_bytes)
         print(json.dumps(document | {"review": str(review.folder) if review else None}), flush=True)
