@@ -114,6 +114,17 @@ def own_state(process_as_it_was, tmp_path_factory, monkeypatch):
 
 
 @pytest.fixture
+def short_loads_have_errors(monkeypatch) -> None:
+    """A load of two seconds has an error by its own scatter: for tests of what is made of errors, whose loads are too
+    short for one."""
+    from ssdrig.reading import errors, filling
+
+    for module in (errors, filling):
+        monkeypatch.setattr(module, "LEAST_S", 2)
+        monkeypatch.setattr(module, "AROUND_LEAST_S", 2)
+
+
+@pytest.fixture
 def micropython() -> list[str]:
     """The argv prefix that runs MicroPython; skips the test where there is none."""
     from ssdrig.base.errors import ToolMissing

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from wandering import MEANS, by_second, course
 
 from ssdrig.base import uncertain
 from ssdrig.base.uncertain import Uncertain, differ, difference, ratio
@@ -185,3 +186,38 @@ def test_no_star_for_noise_of_equal_means(runs):
     assert best(bars(Uncertain(2000, 20), Uncertain(1000, 20)), "more") == {0}
     assert best(bars(Uncertain(2.23, 0.02), Uncertain(2.255, 0.02)), "less") == set()
     assert best(bars(Uncertain(2.0), Uncertain(1.0)), "more") == set()
+
+
+def covered(kind: str, lasts_s: int, around_s: int) -> tuple[float, float]:
+    """(share of 1000 stretches whose error holds the mean of the drive, their mean error in units of that which their
+    own scatter alone has)."""
+    rng, cases = np.random.default_rng([lasts_s, around_s, len(kind)]), 1000
+    held, own, stated = 0, 0.0, 0.0
+    for _ in range(cases):
+        load = by_second(course(kind, rng, around_s))
+        at = int(rng.integers(0, around_s - lasts_s + 1))
+        stretch = load[at : at + lasts_s]
+        error = uncertain.stretch_error(stretch, load)
+        held += abs(stretch.mean() - MEANS[kind]) <= error + 1e-9
+        follow = 1 + uncertain.FOLLOW / lasts_s if lasts_s >= uncertain.MANY else 1
+        own, stated = own + uncertain.mean_error(stretch) / follow, stated + error
+    return held / cases, stated / own
+
+
+STRETCHES = [(2, 60), (4, 60), (8, 60), (8, 40), (19, 40), (20, 20), (30, 30), (60, 60)]
+
+
+@pytest.mark.parametrize("kind", MEANS)
+@pytest.mark.parametrize(("lasts_s", "around_s"), STRETCHES)
+def test_the_error_of_a_short_stretch_holds_the_mean_of_a_drive_that_wanders(kind, lasts_s, around_s):
+    share, wider = covered(kind, lasts_s, around_s)
+    assert share >= 0.93
+    assert kind != "steady" or wider <= 1.3 + 1e-9
+
+
+def test_the_scatter_of_a_short_stretch_alone_does_not():
+    """Why a stretch needs the load around it."""
+    rng = np.random.default_rng(11)
+    loads = [by_second(course("stalls", rng, 2)) for _ in range(400)]
+    held = [abs(load.mean() - MEANS["stalls"]) <= uncertain.mean_error(load) for load in loads]
+    assert np.mean(held) < 0.6

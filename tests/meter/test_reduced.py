@@ -89,7 +89,9 @@ def assert_same_compiled(run, edges, reduced_rails):
     for one, other in zip(reduced_rails, compiled, strict=True):
         assert other.mean_V == pytest.approx(one.mean_V, rel=1e-12, nan_ok=True)
         other.mean_V = one.mean_V
-        plain, ours = (vars(of) | {"own_W": vars(of.own_W), "sum_W": vars(of.sum_W)} for of in (one, other))
+        plain, ours = (
+            vars(of) | {"own_W": vars(of.own_W), "sum_W": vars(of.sum_W), "near": None} for of in (one, other)
+        )
         assert {key for key in plain if not same(plain[key], ours[key])} == set()
 
 
@@ -171,6 +173,39 @@ def test_nonsense_with_a_good_checksum(tmp_path, seed, monkeypatch):
         rows += [] if 0.14 < fate < 0.2 else [(kind, payload, t_ns)] * (1 + (fate > 0.97))
     tape.rows = rows
     assert_equal(tape.run(tmp_path))
+
+
+@pytest.mark.parametrize("rails_of", [(0,), (0, 1)])
+def test_the_highest_power_around_edges_that_may_be_off(tmp_path, rails_of):
+    """As all samples at once have it, of one rail and of the sum of two."""
+    tape = stream.started(rails=rails_of)
+    dice = np.random.default_rng(len(rails_of))
+    for _ in range(40):
+        at_us = tape.t_us
+        for rail in rails_of:
+            tape.t_us = at_us
+            tape.stream(1, current=int(dice.integers(5_000, 50_000)), rail=rail)
+    run = tape.run(tmp_path)
+    plain = samples.load_rails(run)
+    t_ns, watts = (plain[0].t_ns, plain[0].P) if len(plain) == 1 else plain_rails.grid(plain)
+    step_ns = (int(t_ns[-1]) - int(t_ns[0])) // 7
+    edges = int(t_ns[0]) + 10 + step_ns * np.arange(1, 6)
+    near = reduced.load_rails(run, edges, timed=reduced.Asked.of(edges, step_ns / 5))[0].near
+    off_ns = near.error_ns
+    assert (off_ns > step_ns / 5).all() and (off_ns < step_ns / 2).all()
+
+    def highest(from_ns, to_ns):
+        of = [watts[(t_ns >= a) & (t_ns < z)] for a, z in zip(from_ns, to_ns, strict=True)]
+        return [w[np.isfinite(w)].max() for w in of]
+
+    steps = {
+        "before_W": (edges - off_ns, edges),
+        "after_W": (edges, edges + off_ns),
+        "since_W": (edges[:-1] + off_ns[:-1], edges[1:]),
+        "until_W": (edges[:-1], edges[1:] - off_ns[1:]),
+    }
+    for name, span in steps.items():
+        assert getattr(near, name)(edges) == pytest.approx(np.array(highest(*span)), rel=1e-6), name
 
 
 def test_other_edges_are_refused(tmp_path):

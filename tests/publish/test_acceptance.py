@@ -128,6 +128,7 @@ def test_every_shipped_limit_file_reads_and_has_a_source():
         assert acceptance.read(name).source and acceptance.read(name).title
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_figures_of_a_run_are_judged_at_their_step_and_window(runs):
     text = POWER + 'step = "load"\nwindow = "steady"\nmax = 2.6\nname = "load"\n'
     text += '[[limit]]\nfigure = "idle_mean_W"\nmax = 70\nunit = "mW"\n[[limit]]\nfigure = "iops_mean"\nmin = 3990\n'

@@ -100,6 +100,7 @@ def runs(tmp_path_factory):
     return folder
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_command_compares_runs_and_groups(runs, capsys):
     words = ["--runs", str(runs), "--json", "--figure", "iops_mean"]
     assert cli.main(["compare", "a-0001,a-0002", "b-0003,b-0004", *words]) == 0

@@ -152,6 +152,7 @@ def test_a_result_lies_at_the_end_of_its_window(run):
     assert t - shift_ns == journal.events(run)[-1]["t_ns"]
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_the_figures_that_stand_for_a_run_are_those_of_the_last_window_of_its_only_load(run):
     lines = read(emit(run))
     ((result, _),) = of(lines, "run_result")

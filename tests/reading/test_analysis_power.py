@@ -11,6 +11,7 @@ from ssdrig.base.errors import RigError
 from ssdrig.meter import rails, reduced, uncertainty
 from ssdrig.meter.power import Closure, Gaps
 from ssdrig.reading import power as part
+from ssdrig.reading.rundata import NearEdges
 
 
 def closure(**more) -> Closure:
@@ -38,6 +39,7 @@ def rail(number=0, watts=2.0, until_s=1000.0, **more) -> SimpleNamespace:
         "largest_error_ns": lambda edges_ns: np.full(len(edges_ns) - 1, 5.0),
         "scatters_W": lambda edges_ns: np.zeros((2, len(edges_ns) - 1)),
         "lows": lambda edges_ns: np.zeros((2, len(edges_ns) - 1)),
+        "near": SimpleNamespace(**dict.fromkeys(NearEdges._fields, lambda edges_ns: np.full(len(edges_ns), np.nan))),
         "lost": [],
         "clipped_in": lambda begin_ns, end_ns: (0, 100),
     }

@@ -8,6 +8,7 @@ from test_analysis_events import AT_REST, SECOND, polled, run, shares
 
 from ssdrig.drive.smart import counters
 from ssdrig.plan.rules.windows import Window
+from ssdrig.reading import smart
 from ssdrig.reading.smart import place_polls, read_polls, window_wa
 
 GB = 10**9
@@ -248,9 +249,24 @@ def test_an_error_above_a_fifth_is_no_figure():
         1.5,
         8.5,
     ]
-    assert why == amplification.why == "its error would be 30 %, over 20 %: the polls lie off its edges"
+    assert why == amplification.why == f"its error would be 30 %, over 20 %: {smart.OFF_EDGES}"
     data = exact((1, "poll", 0, 0), (9, "edge", 10 * GB, 20 * GB))
     assert window_wa(data, window(0, 10))[0].relative_error == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("off", "own", "cause"), [(0.02, 0.15, smart.OWN_WORK), (0.15, 0.1, smart.OFF_EDGES), (0.05, 0.09, smart.COUNTED)]
+)
+def test_an_error_that_is_too_large_names_the_largest_part_of_it(off, own, cause):
+    amplification = window_wa(exact((0, "before", 0, 0), (10, "edge", 1000, 2000)), window(0, 10))[0]
+    wide = smart.wider(amplification._replace(relative_error=0.1), off, own)
+    assert wide.value is None and wide.why.endswith(f": {cause}")
+
+
+def test_the_drives_own_work_before_a_load_is_named_as_the_cause():
+    data = exact((-0.5, "before", 0, 0), (10, "edge", 500, 1000))
+    data.own_work = AT_REST._replace(most_per_s=4e3)
+    assert window_wa(data, window(0, 10))[2].endswith(f": {smart.OWN_WORK}")
 
 
 def test_one_poll_for_both_edges_gives_none():

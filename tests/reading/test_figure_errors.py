@@ -8,8 +8,9 @@ import pytest
 import synthetic_plan
 import synthetic_run
 import test_wear_run
+from wandering import MEANS, SECONDS_OF, by_second, course
 
-from ssdrig.load.fiotext import plat_ns, plat_upper_ns
+from ssdrig.load.fiotext import BINS, plat_index, plat_ns, plat_upper_ns
 from ssdrig.reading import errors, table
 from ssdrig.reading.gaps import RATES
 
@@ -53,6 +54,75 @@ def test_the_truth_lies_within_the_error_in_95_percent_of_cases(key, truth, monk
     assert within >= 0.93 * cases
 
 
+IOS = 10  # in each of SECONDS_OF parts of a second
+NAMES = {"p50": 2, "p99": 100, "p999": 1000}
+
+
+def latencies_us(kind, rng, lasts_s):
+    """(second of each I/O, its latency) of a load on a drive whose speed wanders."""
+    level = np.repeat(course(kind, rng, lasts_s), IOS)
+    return np.repeat(np.arange(lasts_s), SECONDS_OF * IOS), 100 / level * np.exp(0.3 * rng.standard_normal(len(level)))
+
+
+@pytest.mark.parametrize("kind", MEANS)
+@pytest.mark.parametrize("lasts_s", [20, 60])
+def test_percentiles_of_a_drive_that_wanders_hold_those_of_a_long_load(kind, lasts_s):
+    rng, cases = np.random.default_rng(5), 200
+    long = np.concatenate([latencies_us(kind, rng, 60)[1] for _ in range(60)])
+    truth = {name: float(np.quantile(long, 1 - 1 / one_in)) for name, one_in in NAMES.items()}
+    right, blind = dict.fromkeys(NAMES, 0), dict.fromkeys(NAMES, 0)
+    for _ in range(cases):
+        seconds, us = latencies_us(kind, rng, lasts_s)
+        cells, counts = np.unique(seconds * BINS + plat_index(1000 * us), return_counts=True)
+        hist = np.stack([cells // BINS, cells % BINS, counts], axis=1)
+        by_bin = np.bincount(hist[:, 1], counts, BINS)
+        ranks_off = errors.rank_errors(hist, 0, lasts_s)
+        known = errors.of_percentiles("lat", by_bin, NAMES, 1, ranks_off)
+        by_count = errors.of_percentiles("lat", by_bin, NAMES, 1)
+        for name, one_in in NAMES.items():
+            n = int(counts.sum())
+            at = plat_ns(np.searchsorted(np.cumsum(by_bin), n - n // one_in)) / 1000
+            right[name] += abs(at - truth[name]) <= known[f"lat_{name}_us"]
+            blind[name] += abs(at - truth[name]) <= by_count[f"lat_{name}_us"]
+    assert all(share >= 0.93 * cases for share in right.values()), right
+    assert kind != "follows" or blind["p50"] < 0.6 * cases, blind
+
+
+@pytest.mark.parametrize(("begin_s", "end_s", "expected"), [(0, 25, (0, 25)), (70, 74, (42, 100)), (2, 6, (0, 42))])
+def test_the_seconds_around_a_short_stretch_are_those_on_its_side_of_the_cliff(begin_s, end_s, expected):
+    data = data_of([9000] * 42 + [3000, 3100] * 29)
+    assert errors.base(data, begin_s, end_s) == slice(*expected)
+    assert errors.base(data_of([9000] * 12), 0, 12) is None
+
+
+def test_no_error_is_claimed_of_a_stretch_that_is_too_short():
+    data, bounds, notes = data_of([1000, 1100] * 4), {"iops_mean": 50.0, "lat_p50_us": 1.0, "energy_J": 0.1}, []
+    assert errors.claimed(data, 0, 8, bounds, notes) == {"energy_J": 0.1} and len(notes) == 1
+    data = data_of([1000, 1100] * 30)
+    assert errors.claimed(data, 0, 8, bounds, []) == {"iops_mean": 50.0, "energy_J": 0.1}
+    assert errors.claimed(data, 0, 20, bounds, []) == bounds
+
+
+@pytest.mark.parametrize("kind", MEANS)
+def test_power_and_energy_per_io_of_a_short_window_hold_those_of_the_drive(kind, monkeypatch):
+    """The drive draws 2 W and 1 W more at its mean speed; a window of 4 s of a load of 60 s."""
+    monkeypatch.setattr(errors, "above_idle_W", lambda *_: SimpleNamespace(known=False))
+    rng, cases = np.random.default_rng(8), 400
+    right = dict.fromkeys(("power_mean_W", "iops_mean", "energy_uJ_per_io"), 0)
+    truth = {"power_mean_W": 2 + MEANS[kind], "iops_mean": 1000 * MEANS[kind]}
+    truth["energy_uJ_per_io"] = 1e6 * truth["power_mean_W"] / truth["iops_mean"]
+    for _ in range(cases):
+        speed = by_second(course(kind, rng, 60))
+        data, at = data_of(1000 * speed, 2 + speed), int(rng.integers(0, 57))
+        cut = slice(at, at + 4)
+        seen = {"power_mean_W": data.power_mean_W[cut].mean(), "iops_mean": data.iops[cut].mean()}
+        seen["energy_uJ_per_io"] = 1e6 * seen["power_mean_W"] / seen["iops_mean"]
+        known = errors.of_window(data, seen | {"power_uncertainty_percent": 0.1}, at, at + 4)
+        for key in right:
+            right[key] += abs(seen[key] - truth[key]) <= known[key]
+    assert all(share >= 0.93 * cases for share in right.values()), right
+
+
 def test_the_longest_latency_lies_within_its_bin():
     for bin_ in (700, 1100, 1500):
         counts = np.zeros(1856)
@@ -94,10 +164,23 @@ def lacking(rows):
 
 def test_no_power_energy_or_latency_of_a_row_is_without_its_error(tmp_path):
     consistency = synthetic_run.write(tmp_path, [9000] * 12 + [3000, 4000] * 15, idle_s=3, tail=(0.9, 0.1))
-    assert lacking(table.load(consistency).rows) == []
-    assert lacking(table.load(synthetic_plan.steps(tmp_path, name="steps")).rows) == []
+    loads = table.load(consistency).rows, table.load(synthetic_plan.steps(tmp_path, name="steps")).rows
+    for rows in loads:
+        of_short = {(row.act.path, name) for row in rows for name, of in row.windows.items() if of and is_short(of)}
+        assert {(path, name) for path, name, _ in lacking(rows)} <= of_short
+        assert {key for *_, key in lacking(rows)} <= errors.OF_STRETCH
+    long = [
+        (name, of) for row in loads[0] if row.act.do == "load" for name, of in row.windows.items() if not is_short(of)
+    ]
+    assert len(long) >= 2 and not {(path, name) for path, name, _ in lacking(loads[0])} & {
+        ("load", name) for name, _ in long
+    }
     short = {key for *_, key in lacking(table.load(synthetic_plan.grid(tmp_path, rounds=2, name="grid")).rows)}
-    assert short <= {*RATES}  # of loads of 2 s behind gaps: no bound
+    assert short <= errors.OF_STRETCH | {*RATES}  # of loads of 2 s behind gaps: no bound
+
+
+def is_short(of):
+    return of["t1_s"] - of["t0_s"] < errors.LEAST_S
 
 
 def test_the_rates_of_a_wear_step_have_the_scatter_of_its_slices(tmp_path):

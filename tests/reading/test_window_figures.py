@@ -7,7 +7,7 @@ from ssdrig.load.fiotext import BINS, plat_ns, plat_upper_ns
 from ssdrig.plan.rules import windows
 from ssdrig.plan.rules.windows import Unfinished, Window
 from ssdrig.reading import RunData, window_figures
-from ssdrig.reading.rundata import Rail
+from ssdrig.reading.rundata import NearEdges, Rail
 
 FACTS = {"chip": "INA228", "shunt_uOhm": 15000, "current_lsb_pA": 7_812_500, "vbus_lsb_nV": 195_312.5}
 LOW, HIGH = 300, 500  # bins
@@ -55,6 +55,30 @@ def figures(data: RunData, t0_s=0, t1_s=None) -> dict:
 
 def noted(out: dict, words: str) -> bool:
     return any(words in note for note in out["notes"])
+
+
+@pytest.mark.parametrize(
+    ("near", "off_W"),
+    [
+        (NearEdges(np.array([9, 2, 2, 2, 2]), np.full(5, 2), np.full(4, 5), np.full(4, 5)), 4.0),  # just before it
+        (NearEdges(np.full(5, 2), np.array([2, 2, 2, 2, 7]), np.full(4, 5), np.full(4, 5)), 2.0),  # just after it
+        (NearEdges(np.full(5, 2), np.full(5, 2), np.array([3, 5, 5, 5]), np.full(4, 5)), 0.0),  # another is as high
+        (NearEdges(np.full(5, np.nan), np.full(5, 2), np.full(4, 5), np.full(4, 5)), 0.0),  # no sample there
+    ],
+)
+def test_the_highest_sample_may_be_one_at_an_edge(near, off_W):
+    data = powered(run([1, 2, 3, 4]), rail_of([4, 4, 4, 4]))
+    quiet = figures(data)["errors"]["power_max_W"]
+    data.near_edges = near
+    assert figures(data)["power_max_W"] == 5 and figures(data)["errors"]["power_max_W"] == pytest.approx(quiet + off_W)
+
+
+def test_the_highest_sample_in_the_first_second_may_belong_to_the_one_before():
+    data = powered(run([1, 2, 3, 4]), rail_of([8, 4, 4, 4]))
+    data.near_edges = NearEdges(np.full(5, 2), np.full(5, 2), np.array([6, 5, 5, 5]), np.full(4, 5))
+    without = figures(data)["errors"]["power_max_W"]
+    data.near_edges = None
+    assert without - figures(data)["errors"]["power_max_W"] == pytest.approx(9 - 6)
 
 
 def test_drive_writes_are_what_was_written_before_each_edge():

@@ -42,6 +42,7 @@ def test_a_third_over_provisioning_has_its_own_marks_and_dash():
     assert all(len({look["glyph"] for look in of}) == len({look["dash"] for look in of}) == 4 for of in of_drive)
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_a_figure_with_an_error_as_large_as_itself_is_not_ranked(tmp_path):
     """Seen: 23 734 ± 162 033 IOPS, of the two seconds that a quick load takes."""
     member = Member(OWN, "one", "default OP", "", {"four-states": four_states(tmp_path, [1000, 5000])}, True)
@@ -159,6 +160,7 @@ def test_a_result_that_no_card_can_show_is_refused_at_import_and_hides_no_other(
     assert [entry.member for entry in library.compared(part.figures[1], "MB/s", members).entries] == [0, 1]
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_a_trace_bench_has_cards_of_its_data_rate_service_times_and_energy(tmp_path):
     run = played_twice(tmp_path)
     members = [Member(OWN, "one", "default OP", "", {run.plan.name: run}, True)]

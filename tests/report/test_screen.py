@@ -43,6 +43,7 @@ def row(lines, name):
     return [cell.strip() for cells in rows for cell in cells if cell]
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_a_row_for_each_step_and_window_with_the_figures_of_the_report(folders):
     lines, figures = screen.ended(folders["steps"])
     assert figures == documents.of_table(table.load(folders["steps"]))
@@ -54,6 +55,7 @@ def test_a_row_for_each_step_and_window_with_the_figures_of_the_report(folders):
     assert "  not run: rest, 0 s" in lines and not any("trim" in line for line in lines if "  no " in line)
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_a_row_for_each_point_of_the_rounds_that_stand_for_it(folders):
     """The writes of 4 KiB fall from 100 to 50; of the last five rounds the mean is 70."""
     lines, _ = screen.ended(folders["grid"])
@@ -82,6 +84,7 @@ def test_the_windows_of_a_consistency_run(folders):
 STEADY = {"power_mean_W": "2.500 ± 0.029", "energy_uJ_per_io": "2\u202f500 ± 29"}
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 @pytest.mark.parametrize("width", [60, 100, 200])
 def test_each_figure_has_its_stated_error_at_every_width(folders, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))

@@ -62,6 +62,7 @@ CLAIMS_OF_LOAD = re.compile(r"[\d.]+ × the writes|In the steady state|equally f
 CLAIMS_OF_POWER = re.compile(r"energy per write|(more|less) power|a write costs")
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 @pytest.mark.parametrize("held", [None, *trust.NAMES], indirect=True)
 def test_what_a_page_of_two_runs_claims(held, two):
     runs, figures = zip(*two, strict=True)

@@ -33,6 +33,7 @@ def test_a_run_without_the_step_has_each_fact_with_a_reason(view, tmp_path):
     assert [name for name, fact in made.items() if fact.words or fact.of.value is not None or not fact.of.why] == []
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_of_a_fill(tmp_path):
     run = cache.made(tmp_path)
     row = next(iter(run.of("fill")))
@@ -49,6 +50,7 @@ def test_of_a_fill(tmp_path):
     assert all("host-limited" in fact.of.why for fact in busy.values())
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_there_is_no_speed_after_a_cache_without_an_end(tmp_path):
     """Slow first, then fast: the drive was at work, and its second speed is not that after a cache."""
     run = cache.made(tmp_path)

@@ -31,7 +31,7 @@ reading/below_second: parts_of, place
 reading/bursts: of
 reading/cuts: bound, coverage, folders, trend
 reading/directions: figures
-reading/filling: _amplified, _plateau, _rest_error_J, last, put, read, thinned, varied
+reading/filling: _amplified, _plateau, _rest_error_J, _speeds, last, put, read, thinned
 reading/fio: load_step, loader
 reading/gaps: of_rows
 reading/host_power: of_event, power_W
@@ -79,7 +79,7 @@ OF_ERRORS = """
 meter/sync: _certain, _correlation, _edge, _noise_ns, _offset, _offset_slow, _template, find
 publish/verdicts/comparison: _incomplete_beta, _joined, _percent, _within, compared, group
 reading/directions: scattered
-reading/errors: _of_power, of_apart_us, of_percentiles, of_totals, of_window
+reading/errors: _of_power, of_apart_us, of_percentiles, of_totals, of_window, rank_errors
 reading/gaps: widen
 reading/smart: _past, _shares, own_share, window_wa
 reading/wear_run: amplification

@@ -21,6 +21,10 @@ else:
 DENOMINATOR_MOST = 1 / 3  # error of a denominator, as a share of it
 LEAST_PERCENT = 1.0  # repeatability of two runs on one drive, however small the scatter within each
 BATCHES = 8  # stretches of a series, from whose differences its scatter is known
+# Series of MANY values or more: neighbouring stretches are alike where a dip lasts a value (a second). The factor
+# 1 + FOLLOW / n makes up for that: 1.3 of 20 values, 1.1 of 60
+MANY, FOLLOW = 20, 6
+RHYTHM = 4  # least length of a series in which stretches are compared, in units of a stretch
 FEWEST = 3  # points that yield an error of a fitted line from their scatter
 # reasons
 UNKNOWN, NO_ERROR, DENOMINATOR, TOO_LARGE = "unknown", "no-error", "denominator", "too-large"
@@ -73,7 +77,23 @@ def mean_error(values: "Sequence[float] | np.ndarray") -> float | None:
     count = min(n, BATCHES)
     means = np.array([batch.mean() for batch in np.array_split(series, count)])
     square = float((np.diff(means) ** 2).sum()) / (2 * (count - 1))
-    return t95(2 * (count - 1) ** 2 / (3 * count - 4)) * math.sqrt(square / count)
+    follow = 1 + FOLLOW / n if n >= MANY else 1.0
+    return follow * t95(2 * (count - 1) ** 2 / (3 * count - 4)) * math.sqrt(square / count)
+
+
+def stretch_error(values: "Sequence[float] | np.ndarray", longer: "Sequence[float] | np.ndarray") -> float | None:
+    """The error of the mean of a few neighbouring values, from the longer series that they are a part of: they may all
+    belong to one dip, or to none. By the mean of the longer series, and by how stretches of that length differ in it,
+    for a drive that works in a rhythm has a steady mean. None where either series has no error."""
+    own, whole, n = mean_error(values), mean_error(longer), len(values)
+    if own is None or whole is None or n >= len(longer):
+        return own
+    error = max(own, whole * math.sqrt(len(longer) / n))
+    if len(longer) < RHYTHM * n:
+        return error
+    sums = np.cumsum(np.concatenate([[0.0], np.asarray(longer, float)]))
+    means = (sums[n:] - sums[:-n]) / n
+    return max(error, 2 * math.sqrt(float(((means[n:] - means[:-n]) ** 2).mean()) / 2))
 
 
 def deviation_share(n: int) -> float:

@@ -43,6 +43,7 @@ class Reduced:
     low: np.ndarray  # float64 (2, steps): how many of its samples belong to the low range, sum of their powers
     own_W: "Extremes"
     sum_W: "Extremes"  # of all rails together, on the grid of rails.py
+    near: "Near"  # the same around the edges that are `timed`
     gaps: Gaps
     timed: uncertainty.Edges  # see edges()
     span_ns: tuple[int, int] | None = None  # times of the first and the last sample
@@ -153,14 +154,56 @@ class Extremes:
     """Lowest and highest value in each step between edges (float64), not-a-number without any."""
 
     def __init__(self, edges_ns: np.ndarray):
-        self._edges_ns, steps = edges_ns, max(0, len(edges_ns) - 1)
+        self.edges_ns, steps = edges_ns, max(0, len(edges_ns) - 1)
         self.lowest, self.highest = np.full(steps, np.nan), np.full(steps, np.nan)
 
     def add(self, t_ns: np.ndarray, values: np.ndarray) -> None:
         """Values at times that do not fall, nor lie before those of the last call; not-a-numbers count for nothing."""
-        steps, begins, end = cut(self._edges_ns, t_ns)
+        steps, begins, end = cut(self.edges_ns, t_ns)
         for ufunc, out in ((np.fmin, self.lowest), (np.fmax, self.highest)) if len(steps) else ():
             out[steps] = ufunc(out[steps], ufunc.reduceat(values[:end], begins))
+
+
+class Near(NamedTuple):
+    """The highest power near edges that may each be off by their error. float64 W (edges,), not-a-number without
+    samples there."""
+
+    t_ns: np.ndarray  # int64 (edges,), rising
+    error_ns: np.ndarray  # int64 (edges,)
+    extremes: Extremes  # between the edges, and the times that are off by their error
+
+    @classmethod
+    def of(cls, t_ns: np.ndarray, error_ns: np.ndarray) -> "Near":
+        off_ns = np.ceil(error_ns).astype(np.int64)
+        return cls(t_ns, off_ns, Extremes(np.unique(np.concatenate([t_ns - off_ns, t_ns, t_ns + off_ns]))))
+
+    def before_W(self, t_ns) -> np.ndarray:
+        """Within its error before each of these edges."""
+        at = _places_of(self.t_ns, t_ns)
+        return self._highest_W(self.t_ns[at] - self.error_ns[at], self.t_ns[at])
+
+    def after_W(self, t_ns) -> np.ndarray:
+        """Within its error after each of these edges."""
+        at = _places_of(self.t_ns, t_ns)
+        return self._highest_W(self.t_ns[at], self.t_ns[at] + self.error_ns[at])
+
+    def since_W(self, t_ns) -> np.ndarray:
+        """From each edge but the last, and its error, to the next one."""
+        at = _places_of(self.t_ns, t_ns)
+        return self._highest_W(self.t_ns[at[:-1]] + self.error_ns[at[:-1]], self.t_ns[at[1:]])
+
+    def until_W(self, t_ns) -> np.ndarray:
+        """From each edge but the last to the next one less its error."""
+        at = _places_of(self.t_ns, t_ns)
+        return self._highest_W(self.t_ns[at[:-1]], self.t_ns[at[1:]] - self.error_ns[at[1:]])
+
+    def _highest_W(self, from_ns: np.ndarray, to_ns: np.ndarray) -> np.ndarray:
+        first, last = (np.searchsorted(self.extremes.edges_ns, at) for at in (from_ns, to_ns))
+        highest = self.extremes.highest
+        out = np.full(len(first), np.nan)
+        for i in np.flatnonzero(last > first):
+            out[i] = np.fmax.reduce(highest[first[i] : last[i]])
+        return out
 
 
 def cut(edges_ns: np.ndarray, t_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -218,12 +261,14 @@ def load_rails(
             made.append(_Rail(stream, decoder, edges, clocks, timed))
         samples.need_some(run, decoder, any(one.stream.samples for one in made))
         sum_W = made[0].out.own_W if len(made) == 1 else Extremes(edges)
-        together = _Sum([one.stream.samples for one in made], sum_W, watch)
+        error_ns = [one.out.timed.error_ns for one in made]
+        near = Near.of(timed.t_ns, np.max(error_ns, axis=0) if made else timed.error_ns)
+        together = _Sum([one.stream.samples for one in made], (sum_W, near.extremes), watch)
         for i, piece in _by_time([one.pieces() for one in made]):
             together.take(i, piece)
     for one in made:
         one.end()
-        one.out.sum_W, one.out.counts = sum_W, one.out.counts | short
+        one.out.sum_W, one.out.near, one.out.counts = sum_W, near, one.out.counts | short
     return [one.out for one in made]
 
 
@@ -266,6 +311,7 @@ class _Rail:
             np.zeros((2, max(0, n - 1))),
             Extremes(edges_ns),
             Extremes(edges_ns[:0]),
+            Near.of(edges_ns[:0], np.empty(0)),
             Gaps(*[np.empty(0, np.int64)] * 7),
             uncertainty.Edges(timed.t_ns, error_ns, np.zeros(around.shape)),
         )
@@ -363,15 +409,17 @@ def between_J(sample_ns: np.ndarray, running_J: np.ndarray, t_ns: np.ndarray) ->
 class _Sum:
     """The power of all rails together, up to the last time that all have."""
 
-    def __init__(self, samples_of: list[int], out: Extremes, watch: Watch | None):
+    def __init__(self, samples_of: list[int], out: tuple[Extremes, Extremes], watch: Watch | None):
         self._out, self._held, self._watch = out, [_Held() for _ in samples_of], watch
         self._slowest = int(np.argmin(samples_of))
         self._silent = len(samples_of) == 1 or not all(samples_of)
 
     def take(self, i: int, piece: Piece) -> None:
         if self._silent:  # of a single rail its own; of a rail without any sample the sum is not known
-            if self._watch and len(self._held) == 1:
-                self._watch(piece.t_ns[1:], piece.P[1:])
+            if len(self._held) == 1:
+                self._out[1].add(piece.t_ns[1:], piece.P[1:])
+                if self._watch:
+                    self._watch(piece.t_ns[1:], piece.P[1:])
             return
         self._held[i].add(piece)
         if not all(len(held.t_ns) for held in self._held):
@@ -384,7 +432,8 @@ class _Sum:
             gaps = [gap for held in self._held for gap in held.gaps]
             spans = [(held.first_ns or 0, reached_ns) for held in self._held]
             watts = rails.sum_W(t_ns, slow.P[:n], joules, gaps, spans)
-            self._out.add(t_ns[1:], watts)
+            for extremes in self._out:
+                extremes.add(t_ns[1:], watts)
             if self._watch:
                 self._watch(t_ns[1:], watts)
             for held in self._held:

@@ -58,7 +58,8 @@ def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s
     rates = data.iops[begin:end].reshape(count, period).sum(axis=1) / on
     out |= {"cycles": count, "burst_iops": float(rates.mean()), "errors": {}}
     seconds = data.iops[begin:end].reshape(count, period)[:, off:]
-    if (error := mean_error(rates if count > 1 else seconds[0])) is not None:
+    long_enough = end - begin >= errors.LEAST_S
+    if long_enough and (error := mean_error(rates if count > 1 else seconds[0])) is not None:
         out["errors"] = {"burst_iops": error}
     if off <= 2 * EDGE_S:
         return out, f"pauses of {off} s: {EDGE_S} s at each end does not count"

@@ -20,12 +20,15 @@ def histograms(document: dict | None) -> dict[str, np.ndarray]:
     return {direction: fiotext.bins(document, direction, "lat_ns") for direction in DIRECTIONS}
 
 
-def figures(counts: Mapping[str, np.ndarray], seconds: float, k: int) -> dict[str, Any]:
+def figures(
+    counts: Mapping[str, np.ndarray], seconds: float, k: int, ranks_off: Mapping[str, float] | None = None
+) -> dict[str, Any]:
     """KEYS, each None where there are too few I/Os, and `errors`: {key: half of the 95 % interval}.
 
     counts: as histograms() makes them
     seconds: of drive time, in which these I/Os were done
     k: time dilation
+    ranks_off: see errors.of_percentiles; of all I/Os together
     Percentiles use the nearest rank, the mean the bins' middles, good to half a bin (0.8 %)."""
     out: dict[str, Any] = dict.fromkeys(KEYS)
     bounds: dict[str, float] = {}
@@ -44,7 +47,7 @@ def figures(counts: Mapping[str, np.ndarray], seconds: float, k: int) -> dict[st
         for name, one_in in PERCENTILES.items():
             if n >= TAIL * one_in:
                 out[f"{direction}_lat_{name}_us"] = float(us[np.searchsorted(rising, n - n // one_in)])
-        for key, error in errors.of_percentiles("lat", by_bin, PERCENTILES, k).items():
+        for key, error in errors.of_percentiles("lat", by_bin, PERCENTILES, k, ranks_off).items():
             bounds[f"{direction}_{key}"] = error
     return out | {"errors": {key: error for key, error in bounds.items() if out[key] is not None}}
 

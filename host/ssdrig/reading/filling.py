@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ssdrig.base import words
-from ssdrig.base.uncertain import mean_error
+from ssdrig.base.uncertain import mean_error, stretch_error
 from ssdrig.drive.wear import wa
 from ssdrig.load import fioclock, fiofine
 from ssdrig.meter import rails
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.plan.rules import plateaus
 from ssdrig.reading import cache_recovery, smart, witness
+from ssdrig.reading.errors import AROUND_LEAST_S, AROUND_S, LEAST_S
 from ssdrig.reading.row import Row
 from ssdrig.reading.rundata import SECOND_NS, RunData
 
@@ -71,7 +72,7 @@ class Filled(NamedTuple):
             "cache_why": why,
             "host_limited": limited,
             "plateaus": [self._plateau(plateau, powers, (at_s, done)) for plateau in levels],
-            "last": None if limited else last(at_s, done),
+            "last": None if limited else last(at_s, done, levels[-1].from_s if levels else 0.0),
             "curve_GB_MBps": thinned(np.stack([done[1:] / 1e9, speeds], axis=1)),
         }
         if self.before_ns is not None:
@@ -140,31 +141,51 @@ def steps(
     return (at_ns[chosen] - at_ns[0]) / SECOND_NS / k, done[chosen]
 
 
-def varied(at_s: np.ndarray, done: np.ndarray, from_s: float, to_s: float) -> dict:
+def varied(at_s: np.ndarray, done: np.ndarray, from_s: float, to_s: float, since_s: float | None = None) -> dict:
     """The error of a mean speed, and the lowest and the highest speed of its slices, in MB/s; None of a stretch with
-    fewer than two samples. at_s, done: of steps()."""
-    samples = int(((at_s > from_s) & (at_s <= to_s)).sum())
-    count = min(samples, max(FEWEST_SLICES, round((to_s - from_s) / SLICE_S)))
-    if count < 2:
-        return dict.fromkeys(("bw_error_MBps", "bw_low_MBps", "bw_high_MBps"))
-    edges_s = np.linspace(from_s, to_s, count + 1)
-    speeds = np.diff(np.interp(edges_s, at_s, done)) / np.diff(edges_s) / 1e6
+    fewer than two samples, the error also of one that is too short for it, which `speed_why` then states.
+
+    at_s, done: of steps()
+    since_s: since when the speed has been about the same; None: since from_s"""
+    speeds = _speeds(at_s, done, from_s, to_s)
+    if len(speeds) < 2:
+        return dict.fromkeys(("bw_error_MBps", "bw_low_MBps", "bw_high_MBps", "speed_why"))
+    since_s = from_s if since_s is None else min(since_s, from_s)
+    error, why = None, None
+    if to_s - from_s >= LEAST_S:
+        error = mean_error(speeds)
+    elif to_s - since_s >= AROUND_LEAST_S:
+        error = stretch_error(speeds, _speeds(at_s, done, max(since_s, to_s - AROUND_S), to_s))
+    else:
+        why = f"{words.digits(to_s - from_s, 2)} s are too short for an error; {LEAST_S} s have one"
     return {
-        "bw_error_MBps": mean_error(speeds),
+        "bw_error_MBps": error,
         "bw_low_MBps": float(speeds.min()),
         "bw_high_MBps": float(speeds.max()),
+        "speed_why": why,
     }
 
 
-def last(at_s: np.ndarray, done: np.ndarray) -> dict | None:
-    """The bytes of the last part of a load, its speed and how that varied; None of a load with too few samples."""
+def _speeds(at_s: np.ndarray, done: np.ndarray, from_s: float, to_s: float) -> np.ndarray:
+    """MB/s of the slices of a stretch; empty where it has fewer than two samples."""
+    samples = int(((at_s > from_s) & (at_s <= to_s)).sum())
+    count = min(samples, max(FEWEST_SLICES, round((to_s - from_s) / SLICE_S)))
+    if count < 2:
+        return np.empty(0)
+    edges_s = np.linspace(from_s, to_s, count + 1)
+    return np.diff(np.interp(edges_s, at_s, done)) / np.diff(edges_s) / 1e6
+
+
+def last(at_s: np.ndarray, done: np.ndarray, since_s: float | None = None) -> dict | None:
+    """The bytes of the last part of a load, its speed and how that varied; None of a load with too few samples.
+    `since_s`: see varied()."""
     if len(at_s) < 2:
         return None
     size = min(LAST_BYTES, LAST_SHARE * float(done[-1]))
     from_s, to_s = float(np.interp(done[-1] - size, done, at_s)), float(at_s[-1])
     if not to_s > from_s:
         return None
-    return {"bytes": size, "bw_mean_MBps": size / (to_s - from_s) / 1e6} | varied(at_s, done, from_s, to_s)
+    return {"bytes": size, "bw_mean_MBps": size / (to_s - from_s) / 1e6} | varied(at_s, done, from_s, to_s, since_s)
 
 
 def _block_bytes(row: "Row") -> int:
@@ -242,7 +263,8 @@ def _amplified(edges, moved, first: bool, last: bool, at_ns, done, data: RunData
         return None, f"{len(of)} SMART readings in it, with {100 * covered:.0f} % of the writes between"
     amplification, ends = wa.between(of[0], of[-1]), (of[0], of[-1])
     edges_s = [float(data.axis_s(min(max(poll["t_ns"], int(at_ns[0])), int(at_ns[-1])))) for poll in ends]
-    amplification = smart.wider(amplification, smart.own_share(data, amplification, ends, (edges_s[0], edges_s[1])))
+    own = smart.own_share(data, amplification, ends, (edges_s[0], edges_s[1]))
+    amplification = smart.wider(amplification, own=own)
     return amplification, amplification.why
 
 

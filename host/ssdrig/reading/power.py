@@ -13,7 +13,7 @@ from ssdrig.meter import chips, fast, messages, rails, reduced
 from ssdrig.meter.pairing import unpaired
 from ssdrig.meter.reduced import Asked, Reduced
 from ssdrig.plan.rules.windows import Window
-from ssdrig.reading.rundata import SECOND_NS, Rail, RunData
+from ssdrig.reading.rundata import SECOND_NS, NearEdges, Rail, RunData
 
 COUNTS = {
     "frames_lost": "frames from the rig lost on the way",
@@ -78,6 +78,8 @@ def on_grid(data: RunData, powers: list[Reduced]) -> None:
     data.energy_J = rails.steps_J(powers, edges) / k
     data.power_mean_W = data.energy_J.copy()  # over one second of drive time
     data.power_min_W, data.power_max_W = reduced.extremes_W(powers, edges)
+    near = powers[0].near
+    data.near_edges = NearEdges(near.before_W(edges), near.after_W(edges), near.since_W(edges), near.until_W(edges))
     for rail, power in zip(data.rails, powers, strict=True):
         if len(powers) == 1:
             rail.power_mean_W, rail.power_max_W = data.power_mean_W, data.power_max_W

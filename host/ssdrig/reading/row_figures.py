@@ -93,6 +93,7 @@ def figures(row: "Row", energy: power.Energy | None, folder: Path, powers: list[
     power.on_grid(data, powers)
     whole["errors"] = {**(whole["errors"] or {}), **errors.of_window(data, whole, 0, n)}
     whole["errors"] |= directions.scattered(whole, whole["errors"])
+    whole["errors"] = errors.claimed(data, 0, n, whole["errors"], row.notes)
     if row.act.keys.get("every") and (error_us := errors.of_apart_us(latency.counts(row.lat), data.k)) is not None:
         whole["errors"]["lat_mean_us"] = error_us
     row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
@@ -212,6 +213,7 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
     out["host_cpu_percent"] = data.totals.get("cpu_percent")
     if out["host_cpu_percent"] is None:
         row.notes.append("host_cpu_percent: fio's last document does not report it")
+    ranks_off = errors.rank_errors(data.hist, 0, len(data.iops))
     if row.act.do == "replay":
         row.lat = _cells(latency.counts(data.hist))
         _played(row, folder, k)
@@ -223,11 +225,11 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
         by_direction = directions.histograms(last)
         row.lat_of = {direction: _cells(counts) for direction, counts in by_direction.items()}
         if len(row.lat):
-            out |= directions.figures(by_direction, seconds, k)
+            out |= directions.figures(by_direction, seconds, k, ranks_off)
     if len(row.lat):
         by_bin = latency.counts(row.lat)
         out |= (latencies := window_figures.percentiles("lat", by_bin, k, row.notes))
-        bounds = errors.of_percentiles("lat", by_bin, errors.PERCENTILES, k)
+        bounds = errors.of_percentiles("lat", by_bin, errors.PERCENTILES, k, ranks_off)
         known = {key: error for key, error in bounds.items() if latencies.get(key) is not None}
         out["errors"] = {**(out.get("errors") or {}), **known}
     else:

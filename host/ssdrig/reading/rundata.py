@@ -90,6 +90,16 @@ class OwnWork(NamedTuple):
         return min(most, self.most_in_rest) if self.rest_s >= RESTS * seconds else most
 
 
+class NearEdges(NamedTuple):
+    """The highest power (W) within the error of each edge of the grid, before and after it, float64 (n + 1,); and of
+    each second without the samples within the error of its begin, and of its end, float64 (n,)."""
+
+    before_W: np.ndarray
+    after_W: np.ndarray
+    since_W: np.ndarray
+    until_W: np.ndarray
+
+
 @dataclass
 class RunData:
     """One run on the axis of drive time. Arrays `*_s` are times; those of the grid have one value per second from 0."""
@@ -125,6 +135,7 @@ class RunData:
     power_mean_W: np.ndarray = field(default_factory=_no_values)
     power_min_W: np.ndarray = field(default_factory=_no_values)  # lowest and highest reading, see rails.py
     power_max_W: np.ndarray = field(default_factory=_no_values)
+    near_edges: NearEdges | None = None
     energy_J: np.ndarray = field(default_factory=_no_values)
     # below the second (below_second.py): the load and what follows in cells of fine_step_s from 0, float64 (cells,),
     # not-a-number where not known; the samples around some moments: words, time (s), power (W) of each sample; of all

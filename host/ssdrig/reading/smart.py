@@ -14,6 +14,10 @@ from ssdrig.reading.rundata import RunData
 from ssdrig.runs import integrity
 
 UNDER_LOAD = ("poll", "edge")
+# what an error of write amplification is too large by
+COUNTED = "the steps of the counters and the time that the readings took"
+OFF_EDGES = "the polls lie off its edges"
+OWN_WORK = "the drive may have written that on its own between the polls and the I/O"
 EDGE_SHARE = 0.15  # of a window's I/O that may fall between an edge and its poll
 
 
@@ -84,7 +88,7 @@ def place_polls(data: RunData) -> None:
     of = {s["t_ns"]: s for s in since}
     until_s = [min(float(data.axis_s(t)), data.load_s) for t, _ in points]
     points = [
-        (t, wider(w, own_share(data, w, (before[-1], of[t]), (0.0, end_s))))
+        (t, wider(w, own=own_share(data, w, (before[-1], of[t]), (0.0, end_s))))
         for (t, w), end_s in zip(points, until_s, strict=True)
     ]
     points = [(t, w) for t, w in points if w.value is not None]
@@ -119,13 +123,19 @@ def own_share(
     return own / nand
 
 
-def wider(amplification: wa.WriteAmplification, share: float) -> wa.WriteAmplification:
-    """With a relative error that is larger by a share; without a value where that is too coarse."""
+def wider(amplification: wa.WriteAmplification, off: float = 0.0, own: float = 0.0) -> wa.WriteAmplification:
+    """With a relative error that is larger by two shares; without a value where that is too coarse, which names the
+    largest part of it.
+
+    off: by how much the readings lie off the edges
+    own: of own_share()"""
     if amplification.value is None or amplification.relative_error is None:
         return amplification
-    relative = amplification.relative_error + share
+    parts = {COUNTED: amplification.relative_error, OFF_EDGES: off, OWN_WORK: own}
+    relative = sum(parts.values())
     if relative > wa.COARSEST:
-        why = f"its error would be {100 * relative:.0f} %, over {100 * wa.COARSEST:.0f} %: the polls lie off its edges"
+        cause = max(parts, key=lambda name: parts[name])
+        why = f"its error would be {100 * relative:.0f} %, over {100 * wa.COARSEST:.0f} %: {cause}"
         return amplification._replace(value=None, error=None, relative_error=None, why=why)
     return amplification._replace(error=relative * amplification.value, relative_error=relative)
 
@@ -172,7 +182,7 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     off_io = sum(float(io[e][i]) for e, i in enumerate(ends))
     wide = off_io * max(max(steps, default=0.0) - amplification.value, amplification.value)
     own = own_share(data, amplification, (polls[ends[0]], polls[ends[1]]), edges_s)
-    amplification = wider(amplification, wide / amplification.value + own)
+    amplification = wider(amplification, wide / amplification.value, own)
     return amplification, times, amplification.why
 
 

@@ -34,13 +34,13 @@ from ssdrig.meter.power import Closure
 from ssdrig.reading import table
 from ssdrig.reading.course import Course
 from ssdrig.reading.row import Table
-from ssdrig.reading.rundata import OwnWork, Rail, RunData
+from ssdrig.reading.rundata import NearEdges, OwnWork, Rail, RunData
 from ssdrig.runs import integrity, journal, parts
 
 Whole = tuple[RunData, dict, dict | None]  # the run, its figures, and the document made of its table
 MAGIC = b"ssdrig summary 1\n"
 CODE = Path(__file__).parents[1]
-KINDS = {kind.__name__: kind for kind in (RunData, Rail, Closure, OwnWork, wa.WriteAmplification)}
+KINDS = {kind.__name__: kind for kind in (RunData, Rail, Closure, NearEdges, OwnWork, wa.WriteAmplification)}
 _SHA_BYTES = 32
 PACKED_BYTES = 1 << 16  # more than the heads of the arrays take
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt(3)

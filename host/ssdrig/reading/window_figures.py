@@ -130,7 +130,7 @@ drive_writes_t1 | Drive writes at the end |  | 3 |  | The same when the window e
 power_mean_W | Mean power | W | 3 |  | Energy of the window divided by its length.
 power_max_W | Highest sample | W | 3 | less | The highest single reading of the sensor (one reading is one conversion,
     of a recording one of its samples); for several rails: the highest sum, averaged over one conversion of the
-    slowest sensor.
+    slowest sensor. Its error covers a sample that is within the clock's error of an edge.
 peak_100us_W | Highest mean of 100 µs | W | 2 | less | The highest mean power over any 100 µs, at the drive: what OCP's
     Datacenter NVMe SSD Specification calls peak power (PCM-2). By the fast current channel, corrected by the sensor;
     null where the rig has none, or it did not see all of the window.
@@ -217,7 +217,8 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= wear(data, window, notes)
     out |= temperature(data, window, notes)
     notes += witness.verdicts(data, None, window)
-    out["errors"] = {**(out["errors"] or {}), **known_to, **errors.of_window(data, out, window.t0_s, window.t1_s)}
+    bounds = {**(out["errors"] or {}), **known_to, **errors.of_window(data, out, window.t0_s, window.t1_s)}
+    out["errors"] = errors.claimed(data, window.t0_s, window.t1_s, bounds, notes)
     return out | {"notes": notes}
 
 
@@ -268,13 +269,14 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
     if len(in_window):
         by_kind[data.hist_of] = latency.counts(in_window)
     bounds: dict[str, float] = {}
+    ranks_off = errors.rank_errors(data.hist, window.t0_s, window.t1_s)
     for kind, counts_of in by_kind.items():
         if counts_of is None or not counts_of.any():
             keys = ", ".join(f"{kind}_{name}_us" for name in (*errors.PERCENTILES, "max"))
             notes.append(f"{keys}: fio left no histogram of {kind} for these seconds")
         else:
             out |= (latencies := percentiles(kind, counts_of, data.k, notes))
-            of_kind = errors.of_percentiles(kind, counts_of, errors.PERCENTILES, data.k)
+            of_kind = errors.of_percentiles(kind, counts_of, errors.PERCENTILES, data.k, ranks_off)
             bounds |= {key: error for key, error in of_kind.items() if latencies.get(key) is not None}
             longest = f"{kind}_max_us"
             if parts is not None and kind == data.documents_of != data.hist_of:
@@ -478,13 +480,26 @@ def ratios(joules: float, seconds: float, ios: float, moved_bytes: float) -> dic
 
 
 def _power_max_error(data: RunData, window: Window, figures: Mapping) -> dict[str, float]:
-    """Error of the highest sample: the budget of the rails at their own highest, in the second in which the sum is."""
+    """Error of the highest sample: the budget of the rails at their own highest, in the second in which the sum is, and
+    how far it is off if samples within the clock's error of an edge belong to the other side."""
     if figures.get("power_max_W") is None:
         return {}
     second = np.array([window.t0_s + int(np.nanargmax(data.power_max_W[_cut(window)]))])
     highest = [float(rail.power_max_W[second[0]]) for rail in data.rails]
     error = errors.budget_W(data.rails, highest, second)
-    return {} if error is None else {"power_max_W": error}
+    return {} if error is None else {"power_max_W": error + _off_by_edges_W(data, window, figures["power_max_W"])}
+
+
+def _off_by_edges_W(data: RunData, window: Window, highest_W: float) -> float:
+    near, first, last = data.near_edges, window.t0_s, window.t1_s
+    if near is None:
+        return 0.0
+    beyond_W = [near.before_W[first], near.after_W[last]]
+    within_W = [near.since_W[first], *data.power_max_W[first + 1 : last - 1], near.until_W[last - 1]]
+    most_W, least_W = (
+        float(np.nanmax(watts)) if np.isfinite(watts).any() else np.nan for watts in (beyond_W, within_W)
+    )
+    return max(0.0, np.nan_to_num(most_W - highest_W), np.nan_to_num(highest_W - least_W))
 
 
 def _uncertainty_percent(rails: list, watts: list[float], cut: slice) -> float | None:
