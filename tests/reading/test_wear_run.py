@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import json_documents
 import numpy as np
 import pytest
+from event_book import Book
 from killed_runs import killed, smart, wrote
 from small_plans import FILLED, HEAD
 from synthetic_plan import DRIVE, Writer
-from test_engine import Book
 
 from ssdrig.base.errors import UsageError
 from ssdrig.drive.smart import counters

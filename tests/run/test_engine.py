@@ -4,6 +4,7 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
+from event_book import Book
 from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig.base.errors import UsageError
@@ -30,17 +31,6 @@ do = "idle"
 time = "0 s"
 """
 )
-
-
-class Book:
-    def __init__(self):
-        self.events = []
-
-    def event(self, kind, **fields):
-        self.events.append({"kind": kind, **fields})
-
-    def of(self, kind):
-        return [event for event in self.events if event["kind"] == kind]
 
 
 @pytest.fixture
