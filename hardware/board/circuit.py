@@ -169,7 +169,7 @@ def rail_parts(n, x, y):
         "Q05",
         "NFET_SOT23",
         "lock-out FET",
-        "BSS138",
+        value["lockout_fet_vth"].part,
         44.5,
         25,
         {"3": f"OVEMPTY{n}", "2": "GND", "1": f"OVGATE{n}"},

@@ -69,7 +69,7 @@ def lock_out_test(pin, also=None):
         # holds the FET's capacitance off the wire of an INA229
         Part("R29", "R", "1k", "protection 1k", 84, 127, 270, False, {"1": pin, "2": "LOCKOUT"}),
         *(
-            Part(ref, "NFET_SOT23", "BSS138", "lock-out FET", 96, 128 + 9 * k, 270, False, nets(*of))
+            Part(ref, "NFET_SOT23", "BSS138", "lock-out test FET", 96, 128 + 9 * k, 270, False, nets(*of))
             for k, (ref, *of) in enumerate(fets)
         ),
     ]
@@ -134,32 +134,33 @@ def common_parts():
             False,
             {"3": "PERST", "2": "GND", "1": "PERST_LOW"},
         ),
-        # 5 V of the always-on input behind a regulator that bears 24 V, the gate supply of 24 V from that. Not the
-        # Pico: what it draws would pull LOGIC_5V, and the lock-outs with it, down
+        # 5 V of the always-on input behind a regulator that bears 24 V there for ever (40 V, with its own current and
+        # thermal limit), the gate supply of 24 V from that. Not the Pico: what it draws would pull LOGIC_5V, and the
+        # lock-outs with it, down
         Part(
             "U6",
-            "HT7550",
-            "HT7550-1",
+            "TPS7B84",
+            "TPS7B8450",
             "logic regulator",
             124,
             123,
             0,
             False,
-            {"2": "LOGIC_IN", "3": "LOGIC_6V", "1": "GND"},
+            {"1": "LOGIC_IN", "2": "LOGIC_IN", "3": "LOGIC_6V", "4": "GND"},
         ),
         # a second one: with one of them short 12 V at J1 would reach the TPS61040
         Part(
             "U9",
-            "HT7550",
-            "HT7550-1",
+            "TPS7B84",
+            "TPS7B8450",
             "logic regulator",
             108,
             131,
             0,
             False,
-            {"2": "LOGIC_6V", "3": "LOGIC_5V", "1": "GND"},
+            {"1": "LOGIC_6V", "2": "LOGIC_6V", "3": "LOGIC_5V", "4": "GND"},
         ),
-        Part("C9", "C", "1u", "boost output", 108, 138, 270, False, {"1": "LOGIC_6V", "2": "GND"}),
+        Part("C9", "C", "4u7", "boost input", 108, 138, 270, False, {"1": "LOGIC_6V", "2": "GND"}),
         Part("C7", "C", "1u", "boost output", 116, 126, 270, False, {"1": "LOGIC_IN", "2": "GND"}),
         # the logic's own fuse: what is short behind it takes neither the supply nor the 5 V rail along
         Part("F1", "Fuse", "0.5 A slow", "crowbar fuse 0.5 A", 116, 120, 0, False, {"1": "RAIL1_IN", "2": "LOGIC_IN"}),

@@ -155,11 +155,11 @@ BY_PACKAGE = {
     "SMA": two("SMA", "SMA, DO-214AC, pad 1 the cathode", 2.0, 2.5, 1.8, (4.3, 2.6)),
     "SMB": two("SMB", "SMB, DO-214AA, pad 1 the cathode", 2.15, 2.5, 2.3, (4.6, 3.6)),
     "LED 0603": two("LED_0603", "0603 (1608 metric), pad 1 the cathode", 0.825, 0.8, 0.95, (1.6, 0.8)),
-    "SOT-89": Footprint(
-        "SOT-89",
-        "SOT-89-3, pad 2 the tab",
-        (Pad("1", SMD, -1.65, -1.5, 1.3, 0.9), Pad("2", SMD, 0.3, 0, 4.0, 1.0), Pad("3", SMD, -1.65, 1.5, 1.3, 0.9)),
-        (-1.2, -2.3, 1.3, 2.3),
+    "SOT-223": Footprint(
+        "SOT-223",
+        "SOT-223, pad 4 the tab",
+        (*(Pad(str(k + 1), SMD, -3.15, 2.3 * (k - 1), 2.0, 1.5) for k in range(3)), Pad("4", SMD, 3.15, 0, 2.0, 3.8)),
+        (-1.75, -3.25, 1.75, 3.25),
         0.25,
     ),
     "test pad": Footprint(

@@ -19,7 +19,7 @@ HEIGHT_mm = {  # land pattern: height of its part
     "SOD-123": 1.2,
     "SOT-23": 1.1,
     "SOT-23-5": 1.2,
-    "SOT-89": 1.5,
+    "SOT-223": 1.7,
     "VSSOP-10": 1.0,
     "SO-14": 1.6,
     "TSSOP-14": 1.1,

@@ -114,7 +114,7 @@ def circles(shape):
     if shape.bare or shape.name == "M2_Socket":
         return circles_
     numbers = {pad.number for pad in shape.pads}
-    if len(numbers) >= 5 or shape.name in ("SOD-123", "SMA", "SMB", "LED_0603", "SOT-89"):
+    if len(numbers) >= 5 or shape.name in ("SOD-123", "SMA", "SMB", "LED_0603", "SOT-223"):
         first = shape.pads[0]
         if shape.name in ("SMA", "SMB"):
             circles_.append((first.x, round(first.y - first.height / 2 - 0.5, 3), 0.15))

@@ -175,6 +175,13 @@ SYMBOLS = {
     "BAT54S": box(
         "D", [("3", "AK", "passive"), None], [("2", "K", "passive"), ("1", "A", "passive")], 3, "two in series"
     ),
+    "TPS7B84": box(
+        "U",
+        [("1", "IN", "power_in"), ("2", "EN", "input")],
+        [("3", "OUT", "passive"), ("4", "GND", "power_in")],
+        5,
+        "5 V, 150 mA, input up to 40 V",
+    ),
     "HT7550": box(
         "U",
         [("2", "VIN", "power_in"), ("1", "GND", "power_in")],

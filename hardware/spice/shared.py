@@ -70,8 +70,8 @@ EXCLUDED = {  # symbols without rows: what they join has its own
 }
 OF_AN_IC = ("supply open", "output low", "output high", "input to output")
 REGULATORS = {"board": {"U6": "lin l6", "U9": "l6 l5"}, "breakout": {"U6": "u6 l5"}}  # input, output
-WRONG_IN_V = 12.0  # at the input of 5 V, with the supplies exchanged
-LOGIC_V = 4.3, 5.2  # of LOGIC_5V: what step 3 reads
+WRONG_IN_V = 24.0  # at the input of 5 V: the highest of the wrong supplies
+LOGIC_V = 4.7, 5.2  # of LOGIC_5V: what step 3 reads
 LOCK_OUT_TEST_Ohm = 470  # R27, which `rig doctor` puts across the reference
 # U5's switch, which closes for 0.1 us of each 0.5 whatever its current, where it has no inductor: 0.8 Ohm for a fifth
 SWITCHES = "BU5hard boost 0 i=v(boost)/4*0.5*(1 + tanh((v(l5) - 1.8)/50m))\n"
@@ -97,8 +97,8 @@ POWERS = {  # of each part that has any
         "D2": "v(vgate)*i(Vd2)",
     },
 }
-RATED_W = {  # F1: 468 series, 0.27 Ohm at 0.5 A; U6: data sheet; U5: SOT-23-5, 2.8 K/W less than 350 mW at 25 C
-    "board": {"F1": 0.25, "U6": 0.25, "U9": 0.25, "U7": 0.3, "U5": 0.35, "D1": 0.25, "D2": 0.35, "D6": 0.06},
+RATED_W = {  # F1: 468 series, 0.27 Ohm at 0.5 A; U6: as in limits.csv; U5: SOT-23-5, 2.8 K/W less than 350 mW at 25 C
+    "board": {"F1": 0.25, "U6": 0.93, "U9": 0.93, "U7": 0.3, "U5": 0.35, "D1": 0.25, "D2": 0.35, "D6": 0.06},
     "breakout": {"U6": 0.25, "U7": 0.7, "D2": 0.5},
 }
 OTHER_W = {"board": 0.1, "breakout": 0.25}

@@ -20,8 +20,10 @@ SCHOTTKY, SCHOTTKY_A = ("SS", "MBR05"), 4e-6  # leaks some uA from 0.1 V on, as 
 LED_A = 1e-20  # 1.9 V at 1 mA
 # values.csv: threshold V, by how much it may be off, gfs S; and what the knee below adds at the threshold's current
 FET = {"IRL": (1.85, 0.5, 89.0, 0.175), "AO3400A": (1.05, 0.4, 26.0, 0.12), "BSS138": (1.15, 0.35, 0.5, -0.05)}
+FET |= {"NTR4003": (1.1, 0.3, 1.0, -0.05), "TN0106": (1.3, 0.7, 0.3, -0.05)}
 # of the other polarity, in the same package: taken from the reel next to it
 P_CHANNEL = {"IRFR9024": (3.0, 1.0, 2.5, 0.1), "AO3401A": (0.9, 0.4, 17.0, 0.12), "BSS84": (1.4, 0.6, 0.1, -0.05)}
+P_CHANNEL |= {"NTR4101P": (0.8, 0.4, 7.0, 0.12), "TP0606": (1.7, 0.7, 0.3, -0.05)}
 SUPPLY_PINS = {"74HC132": ("7", "14"), "74CBTLV3125": ("7", "14")}  # ground, supply; of a sensor:
 SENSOR_PINS = "7", "6"
 FET_KNEE_V = 0.05
@@ -473,10 +475,15 @@ class Rig:
         comparators = {
             ref: part.pins for ref, part in self.parts.items() if part.value == "TL331" and len(part.pins) == 5
         }
-        regulators = {ref: part.pins for ref, part in self.parts.items() if part.symbol == "HT7550"}
+        pins_of = {"HT7550": ("2", "3"), "TPS7B84": ("1", "3")}  # input, output
+        regulators = {
+            ref: tuple(part.pins[pin] for pin in pins_of[part.symbol])
+            for ref, part in self.parts.items()
+            if part.symbol in pins_of
+        }
         states: list[tuple] = []
         while True:
-            fed_V = {ref: round(volts.get(pins["2"], 0.0), 2) for ref, pins in regulators.items()}
+            fed_V = {ref: round(volts.get(fed, 0.0), 2) for ref, (fed, _) in regulators.items()}
             at_output = circuit.is_one("VGATE", "FEEDBACK")
             boosts = self._can_boost() and volts.get("LOGIC_5V", 0.0) > 2 and not at_output
             low = tuple(
@@ -491,9 +498,9 @@ class Rig:
                 return volts
             states.append(state)
             again = circuit.copy()
-            for ref, pins in regulators.items():
-                most_V = 3.3 if self.parts[ref].value.startswith("HT7533") else LOGIC_V
-                again.source(pins["3"], "GND", min(most_V, max(0.0, fed_V[ref] - 0.1)), 1.0)
+            for ref, (_, output) in regulators.items():
+                most_V = 3.3 if self.parts[ref].value.startswith(("HT7533", "TPS7B8433")) else LOGIC_V
+                again.source(output, "GND", min(most_V, max(0.0, fed_V[ref] - 0.1)), 1.0)
             if boosts:
                 upper, lower = (ohms(self.parts[ref].value) if ref in self.parts else 1e9 for ref in ("R13", "R14"))
                 again.source("VGATE", "GND", min(28.0, BOOST_FEEDBACK_V * (1 + upper / lower)), 50.0)

@@ -18,9 +18,10 @@ OTHER_SIDE = {5: (4, 5), 3: ()}
 # the order code next to it on the reel: what is ordered by mistake
 WRONG_SUFFIX = {
     **{"TL431": "TL432", "BZX84-B10": "BZX84-B5V1", "BZX79-C27": "BZX79-C12", "BZT52-B27": "BZT52-B12"},
-    **{"SMBJ18A": "SMBJ18CA", "SS34": "SS14", "MBR0540": "MBR0520", "HT7550-1": "HT7533-1"},
+    **{"SMBJ18A": "SMBJ18CA", "SS34": "SS14", "MBR0540": "MBR0520", "HT7550-1": "HT7533-1", "TPS7B8450": "TPS7B8433"},
     **{"SN74HC132": "SN74HC00", "SN74CBTLV3125": "SN74CBTLV3126"},
     **{"AO3400A": "AO3401A", "BSS138": "BSS84", "IRLR8743": "IRFR9024", "TPS61040": "TPS61041"},
+    **{"NTR4003NT1G": "NTR4101P", "TN0106N3-G": "TP0606N3-G"},
     **{name: next(other for other in chips.CHIPS if other[:5] == name[:5] and other != name) for name in chips.CHIPS},
     **{"0.5 A slow": "5 A slow", "0287010.PXCN": "0287015.PXCN", "028707.5PXCN": "0287003.PXCN", "470u": "47u"},
 }

@@ -37,10 +37,12 @@ def supplies() -> list[Figure]:
             for rise in simulate.RISES_s:
                 cases += [(rail, final, rise, {"c_load": c}) for final in simulate.too_much_V(rail)]
         for corner in ("low", "high"):
-            changes = {name: values[name] * part for name, part in limits.CORNERS[corner].items() if name != "voltage"}
-            for c in (values["load_typical"], simulate.LITTLE_F):
-                for rise in (simulate.RISES_s[0], 5e-3):
-                    cases += [(rail, final, rise, changes | {"c_load": c}) for final in simulate.too_much_V(rail)]
+            changes = limits.corner_changes("overvoltage", corner, values)
+            ways = [{"c_load": values["load_typical"]}, {"c_load": simulate.LITTLE_F}]
+            ways.append({"c_load": simulate.LITTLE_F, "source_inductance": simulate.SHORT_LEADS_H})
+            for way in ways:
+                for rise in simulate.RISES_s:
+                    cases += [(rail, final, rise, changes | way) for final in simulate.too_much_V(rail)]
     with ThreadPoolExecutor(2) as pool:
         made = list(pool.map(lambda case: simulate.wrong_supply(*case[:3], **case[3]), cases))
     most = dict.fromkeys(MOST_V, 0.0)

@@ -261,9 +261,10 @@ def test_gate_supply_voltage():
     assert (at("U5", "3"), at("R13", "1"), at("U5", "5")) == ("FEEDBACK", "VGATE", "LOGIC_5V")
     # with R13 open the clamp regulates; to ground it would burn (spice/shared_faults.csv)
     assert at("D2", "1") == "VGATE" == at("C6", "1") and at("C6", "2") == "FEEDBACK" == at("D2", "2")
-    # before rail 1's switch: always on; after two regulators that bear 12 V there, one of which may be short
-    assert (at("F1", "1"), at("F1", "2"), at("U6", "2")) == ("RAIL1_IN", "LOGIC_IN", "LOGIC_IN")
-    assert at("U6", "3") == at("U9", "2") == at("C9", "1") and at("U9", "3") == "LOGIC_5V" == at("R26", "1")
+    # before rail 1's switch: always on; after two regulators that bear 24 V there, one of which may be short
+    assert (at("F1", "1"), at("F1", "2"), at("U6", "1"), at("U6", "2")) == ("RAIL1_IN", *["LOGIC_IN"] * 3)
+    assert at("U6", "3") == at("U9", "1") == at("U9", "2") == at("C9", "1")
+    assert at("U9", "3") == "LOGIC_5V" == at("R26", "1") and at("U6", "4") == at("U9", "4") == "GND"
     # VSYS: what the Pico draws must not pull the lock-outs' supply down
     assert [net for net, nodes in NETS.items() if ("U1", "39") in nodes] == []
 

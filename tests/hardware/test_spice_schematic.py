@@ -41,7 +41,7 @@ NETS = {
     "GND": "0",
 }
 PINS = {"NFET_DPAK": ("2", "1", "3"), "NFET_SOT23": ("3", "1", "2")}  # drain, gate, source
-MODELS = {"IRLR8743": "series_fet", "AO3400A": "small_fet", "BSS138": "lockout_fet"}
+MODELS = {"IRLR8743": "series_fet", "AO3400A": "small_fet", "NTR4003NT1G": "lockout_fet"}
 # heat, fuse, gates of the 74HC132, wire, the capacitor's own resistance
 NOT_DRAWN = r"Rt\d|Ct\d|[RC]melt|[RC][ab] |[RC]ovq|Rcable|Resr|Rsupply"
 
@@ -59,7 +59,7 @@ def simulated(rail, text):
         for line in re.findall(rf"^(?!{NOT_DRAWN})[RCMD].*", block, re.MULTILINE):
             name, *words = re.sub(r"\b(sw)2\b|\bx[lcq]\.", r"\1", line).split(" ")
             # where a current is looked at
-            words = ["fused" if word == "drain" else "0" if word == "free" else word for word in words]
+            words = ["fused" if word == "drain" else "0" if word in ("free", "tvs") else word for word in words]
             if name[0] == "M":
                 parts.append(("M", *words))
             elif name[0] == "D":

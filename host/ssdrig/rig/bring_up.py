@@ -22,12 +22,12 @@ CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
 LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.37, 5.57), 12000: (12.85, 13.35)}  # by the rail's mV
-LOGIC_V = 4.3, 5.2  # of LOGIC_5V: U6 and U9; below that the lock-outs get less than 3.8 V at a supply of 4.9 V
+LOGIC_V = 4.7, 5.2  # of LOGIC_5V: U6 and U9; below that the lock-outs get less than 4.1 V at a supply of 4.75 V
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
 GATE_ISOLATION_kOhm = (
     2.2  # the same file: gate_isolation, of each of two; OFF_Ohm: lockout_off_resistor, by the rail's mV
 )
-OFF_Ohm = {3300: 22.0, 5000: 22.0, 12000: 220.0}
+OFF_Ohm, BREAKOUT_OFF_Ohm = {3300: 22.0, 5000: 68.0, 12000: 240.0}, 22.0
 OVP_LOWER_kOhm, HYSTERESIS_kOhm = 10.0, 1000.0
 CROWBAR_FUSE_A = LOGIC_FUSE_A = 0.5
 SCHOTTKY_V, BODY_V = (
@@ -326,7 +326,7 @@ def _of_rail(
         words = "SRC to GATE, diode range, plus lead at SRC"
         out.append(Reading(1, "gate clamp", n, words, "V", *BODY_V, "D01 missing, turned"))
     if circuit.lock_out and mV in circuit.gate_kOhm:
-        off_Ohm = OFF_Ohm[mV]
+        off_Ohm = OFF_Ohm[mV] if circuit.gates_V == GATE_SUPPLY_V else BREAKOUT_OFF_Ohm
         words, do = "GATE to the drain of Q05", "R21: a lock-out that is too slow"
         out.append(Reading(2, "lock-out resistor", n, words, "Ohm", 0.93 * off_Ohm, 1.07 * off_Ohm + 1, do))
         part = OVP_LOWER_kOhm * HYSTERESIS_kOhm / (OVP_LOWER_kOhm + HYSTERESIS_kOhm)
