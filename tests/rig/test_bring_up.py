@@ -215,11 +215,10 @@ def test_limits_are_those_of_the_readme():
             assert limits[key, n].low < float(value) < limits[key, n].high, (key, n)
         assert limits["output", n].low == pytest.approx(0.8 * float(kOhm), abs=0.01)
     breakout = {one.key: one for one in bring_up.readings(builds.read("one_rail"))}
-    rows = re.findall(
-        r"^\| (?:3\.3|5|12) V \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+)(?: \(([\d.]+)\))? \|$", text, re.M
-    )
+    figure = r"([\d.]+)(?: \(([\d.]+)\))?"  # in brackets: of the breakout's board
+    rows = re.findall(rf"^\| (?:3\.3|5|12) V \| ([\d.]+) \| {figure} \| ([\d.]+) \| {figure} \|$", text, re.M)
     assert len(rows) == 3
-    for n, (bar, off, part, ramp, of_breakout) in enumerate(rows):
+    for n, (bar, off, off_of_breakout, part, ramp, of_breakout) in enumerate(rows):
         supply_V = (limits["supply", n].low + limits["supply", n].high) / 2
         for key, value in (("crowbar path", bar), ("lock-out resistor", off), ("ramp", ramp)):
             assert limits[key, n].low < float(value) < limits[key, n].high, (key, n)
@@ -230,7 +229,8 @@ def test_limits_are_those_of_the_readme():
         assert supply_V * float(part) == pytest.approx(
             (share.low / 0.97 / 0.95 + share.high / 1.03 / 1.05) / 2, rel=2e-3
         )
-        assert not of_breakout or breakout["ramp"].low < float(of_breakout) < breakout["ramp"].high
+        for key, value in (("ramp", of_breakout), ("lock-out resistor", off_of_breakout)):
+            assert not value or breakout[key].low < float(value) < breakout[key].high, key
     low, high = (float(x) for x in re.search(r"gate supply 24 V \(([\d.]+) to ([\d.]+) V\)", text).groups())
     supply = limits["gate supply", None]
     assert (supply.low, supply.high) == (pytest.approx(low, abs=0.2), pytest.approx(high, abs=0.05))
