@@ -11,6 +11,7 @@ from synthetic_reviews import SIX, review
 
 from ssdrig import cli
 from ssdrig.base.errors import JournalError, UsageError
+from ssdrig.plan import grammar
 from ssdrig.reading import library_file
 from ssdrig.report import economy, library, review_page
 
@@ -107,7 +108,27 @@ def test_the_reference_drives_are_simulated_by_their_names():
     models = {one.data.header["drive"]["model"] for one in shared.tables}
     assert len(models) >= 4 and all(model.startswith("SIMULATED reference") for model in models)
     assert all(one.data.header["simulated"] for one in shared.tables)
-    assert library.REFERENCE.stat().st_size < 300_000
+    assert library.REFERENCE.stat().st_size < 1_000_000
+
+
+def test_the_reference_drives_have_the_plans_that_a_review_runs():
+    """With the plans' present text: a run of another version is in no plot."""
+    shared = library_file.read(library.REFERENCE)
+    plans = {(one.plan.name, one.plan.variant) for one in shared.tables}
+    assert plans == {("consistency", "quick"), ("consistency", None), ("qd-sweep", None), ("bs-sweep", None)}
+    assert all(one.plan.text == grammar.find(one.plan.name)[0] for one in shared.tables)
+    assert all(verdict.verdict["passed"] for one in shared.tables for verdict in one.verdicts)
+
+
+@pytest.mark.parametrize("variant", ["quick", None])
+def test_a_member_has_the_run_that_can_be_ranked_with_the_reviewed_one(variant):
+    shared = library_file.read(library.REFERENCE)
+    of_plan = [one for one in shared.tables if one.plan.name == "consistency"]
+    reviewed = next(one for one in of_plan if one.plan.variant == variant)
+    own, others = library.Facts("own"), library.Facts("others")
+    members = library.members([(own, reviewed), *((others, one) for one in of_plan)], own)
+    assert len(members) == 9 and [member.own for member in members] == [True] + [False] * 8
+    assert {member.tables["consistency"].plan.variant for member in members} == {variant}
 
 
 def test_a_run_is_compared_with_one_of_a_file(own, theirs, exported, capsys):

@@ -69,12 +69,14 @@ class Member:
 def members(
     tables: Sequence[tuple[Facts, Table]], own: Facts, prices: Mapping[str, Price] | None = None
 ) -> list[Member]:
-    """The members that runs make, those of `own` first, then drive by drive, the latest first.
+    """The members that runs make, those of `own` first, then drive by drive, the latest first. Where a member has two
+    runs of one plan, the one that can be ranked with `own`'s is taken.
 
     tables: each run with where it comes from
     prices: by model; they come before that of a file
     """
     members_of: dict[tuple[str, str, str], Member] = {}
+    reviewed_of = {one.plan.name: one for facts, one in tables if facts is own}
     for facts, one in tables:
         op, header = op_of(one), one.data.header["drive"]
         drive = str(header.get("model") or "unknown drive")
@@ -84,7 +86,9 @@ def members(
             member.price = (prices or {}).get(drive) or facts.price
             member.rated_bytes = facts.rated_bytes or header.get("rated_write_bytes")
             members_of[facts.where, drive, op] = member
-        member.tables.setdefault(one.plan.name, one)
+        present, reviewed = member.tables.get(one.plan.name), reviewed_of.get(one.plan.name)
+        if present is None or (reviewed and apart(present, reviewed) and not apart(one, reviewed)):
+            member.tables[one.plan.name] = one
     latest = sorted(members_of.values(), key=lambda entry: entry.began, reverse=True)
     drives = [entry.drive for entry in latest]
     return sorted(latest, key=lambda entry: (not entry.own, drives.index(entry.drive), entry.op != words.DEFAULT_OP))
