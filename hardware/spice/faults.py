@@ -19,7 +19,7 @@ powers what is left at their ends, for that stays:
 
 and who notices: `rail` the rig's own reading of it, `cut` the report of the next cut (its fall, its residual), `fuse`,
 `closure` the host, which compares the fast channel's mean current with the sensor's,
-`doctor` its test of the lock-outs (here: the reference falls while the rail is on), `nobody`: nothing sees it, and
+`doctor` its test of the lock-outs (here: the reference falls while the rail is on), `none`: nothing sees it, and
 nothing is destroyed. A fault of HARM that nobody sees is a gap.
 """
 
@@ -294,7 +294,7 @@ def row(fault: Fault | None, rail: str) -> dict:
         "hottest_W": f"{heat[hottest]:.3f}",
         "pin": " ".join(what.replace(" ", "_") for what in pins),
         "does": " ".join(dict.fromkeys(does)) or "nothing",
-        "seen_by": " ".join(dict.fromkeys(seen_by)) or "nobody",
+        "seen_by": " ".join(dict.fromkeys(seen_by)) or "none",
     }
 
 
@@ -338,7 +338,7 @@ def main(rails: list[str]) -> int:
 
 def gaps(rows: list[dict]) -> list[dict]:
     """What destroys, or takes the lock-out away or makes it late, and nobody sees."""
-    return [one for one in rows if HARM & set(one["does"].split()) and one["seen_by"] == "nobody"]
+    return [one for one in rows if HARM & set(one["does"].split()) and one["seen_by"] == "none"]
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ EXCLUDED = {  # symbols without rows: what they join has its own
 OF_AN_IC = ("supply open", "output low", "output high", "input to output")
 REGULATORS = {"board": {"U6": "lin l6", "U9": "l6 l5"}, "breakout": {"U6": "u6 l5"}}  # input, output
 WRONG_IN_V = 24.0  # at the input of 5 V: the highest of the wrong supplies
-LOGIC_V = 4.7, 5.2  # of LOGIC_5V: what step 3 reads
+LOGIC_V = 4.65, 5.2  # of LOGIC_5V: what step 3 reads
 LOCK_OUT_TEST_Ohm = 470  # R27, which `rig doctor` puts across the reference
 # U5's switch, which closes for 0.1 us of each 0.5 whatever its current, where it has no inductor: 0.8 Ohm for a fifth
 SWITCHES = "BU5hard boost 0 i=v(boost)/4*0.5*(1 + tanh((v(l5) - 1.8)/50m))\n"
@@ -232,7 +232,7 @@ def row(build: str, part: str, kind: str) -> dict:
         **{"supply_A": f"{supply_A:.3f}", "host_A": f"{host_A:.3f}", "fuse": "opens" if melts else "holds"},
         **{"hottest": hottest, "hottest_W": f"{heat[hottest]:.3f}"},
         "does": " ".join(does) or "nothing",
-        "seen_by": " ".join(seen_by) or "nobody",
+        "seen_by": " ".join(seen_by) or "none",
         "why": "",
     }
 
@@ -267,7 +267,7 @@ def main() -> int:
 
 def gaps(rows: list[dict]) -> list[dict]:
     """What destroys, or takes a protection away or makes it late, and nobody sees."""
-    return [one for one in rows if HARM & set(one["does"].split()) and one["seen_by"] == "nobody"]
+    return [one for one in rows if HARM & set(one["does"].split()) and one["seen_by"] == "none"]
 
 
 if __name__ == "__main__":

@@ -476,6 +476,7 @@ class Rig:
             ref: part.pins for ref, part in self.parts.items() if part.value == "TL331" and len(part.pins) == 5
         }
         pins_of = {"HT7550": ("2", "3"), "TPS7B84": ("1", "3")}  # input, output
+        drop_V = {"HT7550": 0.1, "TPS7B84": 0.03}  # at the board's 20 mA
         regulators = {
             ref: tuple(part.pins[pin] for pin in pins_of[part.symbol])
             for ref, part in self.parts.items()
@@ -500,7 +501,7 @@ class Rig:
             again = circuit.copy()
             for ref, (_, output) in regulators.items():
                 most_V = 3.3 if self.parts[ref].value.startswith(("HT7533", "TPS7B8433")) else LOGIC_V
-                again.source(output, "GND", min(most_V, max(0.0, fed_V[ref] - 0.1)), 1.0)
+                again.source(output, "GND", min(most_V, max(0.0, fed_V[ref] - drop_V[self.parts[ref].symbol])), 1.0)
             if boosts:
                 upper, lower = (ohms(self.parts[ref].value) if ref in self.parts else 1e9 for ref in ("R13", "R14"))
                 again.source("VGATE", "GND", min(28.0, BOOST_FEEDBACK_V * (1 + upper / lower)), 50.0)

@@ -308,20 +308,20 @@ def test_the_table_has_every_part_of_every_rail_and_no_gap():
     assert [key for key, row in rows.items() if "over" in row["does"].split()] == []  # none destroys a drive
     assert [row for row in rows.values() if "nan" in " ".join(row.values())] == []  # each study was carried out
     burns = {key: row["seen_by"] for key, row in rows.items() if {"burns", "feeds"} & set(row["does"].split())}
-    assert {key for key, seen_by in burns.items() if seen_by == "nobody"} == set()
+    assert {key for key, seen_by in burns.items() if seen_by == "none"} == set()
     assert faults.gaps(list(rows.values())) == []
     assert {rows[rail, "none", "none"]["does"] for rail in faults.RAILS} == {"nothing"}
 
 
 @pytest.mark.parametrize("harm", ["over", "burns", "feeds", "unprotected", "late", "pin"])
 def test_a_harm_that_nobody_sees_is_a_gap(harm):
-    row = {"rail": "sata_5v", "part": "R", "fault": "open", "does": f"{harm} on", "seen_by": "nobody"}
+    row = {"rail": "sata_5v", "part": "R", "fault": "open", "does": f"{harm} on", "seen_by": "none"}
     assert faults.gaps([row, row | {"seen_by": "cut"}, row | {"does": "off"}]) == [row]
 
 
 @pytest.mark.parametrize("harm", ["over", "burns", "host", "unprotected", "late", "pin"])
 def test_a_shared_harm_that_nobody_sees_is_a_gap(harm):
-    row = {"build": "board", "part": "R", "fault": "open", "does": harm, "seen_by": "nobody"}
+    row = {"build": "board", "part": "R", "fault": "open", "does": harm, "seen_by": "none"}
     assert shared.gaps([row, row | {"seen_by": "rail"}, row | {"does": "lost"}]) == [row]
 
 

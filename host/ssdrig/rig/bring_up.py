@@ -22,7 +22,9 @@ CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
 LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.37, 5.57), 12000: (12.85, 13.35)}  # by the rail's mV
-LOGIC_V = 4.7, 5.2  # of LOGIC_5V: U6 and U9; below that the lock-outs get less than 4.1 V at a supply of 4.75 V
+# of LOGIC_5V: U6 and U9. A sound board has more at a supply of 4.8 V; with less at 5.25 V the drop leaves the
+# lock-outs less than lockout_supply at 4.75 V
+LOGIC_V = 4.65, 5.2
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
 GATE_ISOLATION_kOhm = (
     2.2  # the same file: gate_isolation, of each of two; OFF_Ohm: lockout_off_resistor, by the rail's mV
