@@ -316,7 +316,7 @@ def _of_rail(
     if circuit.lock_out:
         on_12V = circuit.gates_V < GATE_SUPPLY_V
         words, do = f"gate of Q05 to {'VGATE' if on_12V else 'LOGIC_5V'}", "R25, R27: one of the two, or another value"
-        out.append(Reading(2, "lock-out pull-up", n, words, "kOhm", 2.2, 2.5, do))
+        out.append(Reading(2, "lock-out pull-up", n, words, "kOhm", 2.31, 2.4, do))
         out.append(Reading(4, "lamp", n, "is its green lamp lit", "yes", 1, 1, "D05 turned, R22"))
         words = "GND to RAIL_IN, once still, diode range, plus lead at GND"
         out.append(Reading(1, "freewheel", n, "GND to SW, diode range, plus lead at GND", "V", *SCHOTTKY_V, "D02"))
