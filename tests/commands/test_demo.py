@@ -27,6 +27,7 @@ def carried_out(made, *words: str) -> int:
     return demo.command(demo._parsed(demo, ["--runs", str(made), *words]))
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_it_ends_in_at_most_eight_lines(made, capsys):
     assert carried_out(made) == 0
     lines = capsys.readouterr().err.splitlines()

@@ -37,7 +37,7 @@ def test_a_refusal_of_the_kernel_is_no_ring(monkeypatch):
 def test_buffers_are_registered_where_they_may_be_locked(monkeypatch, limit_bytes, fixed):
     monkeypatch.setattr(engine, "allowed", lambda: True)
     monkeypatch.setattr(engine.os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(engine.resource, "getrlimit", lambda of: (0, limit_bytes))
+    monkeypatch.setattr("resource.getrlimit", lambda of: (0, limit_bytes))
     assert engine.how(KEYS, 4 << 20)["fixed_buffers"] is fixed
     assert not engine.how({**KEYS, "engine": "libaio"}, 4096)["fixed_buffers"]
 

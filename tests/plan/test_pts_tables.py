@@ -21,6 +21,7 @@ def runs(tmp_path_factory):
     return lambda name: pts_runs.made(tmp_path_factory, name)
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 @pytest.mark.parametrize("name", pts_runs.NAMES)
 def test_every_number_on_the_page_is_the_one_put_in(runs, name):
     w, table_ = runs(name)

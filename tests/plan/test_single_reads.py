@@ -206,6 +206,7 @@ def read_beside(runs) -> Table:
     return table.load(w.end())
 
 
+@pytest.mark.usefixtures("short_loads_have_errors")
 def test_every_cell_of_reads_beside_writes_is_the_number_put_in(tmp_path):
     table_ = read_beside(tmp_path)
     show = table_.plan.shows[0]

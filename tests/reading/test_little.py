@@ -97,7 +97,7 @@ def test_what_is_not_checked_counts_as_neither_and_says_why():
 
 def test_a_write_that_is_flushed_is_no_closed_loop():
     """fio's latency is that of the write alone: seen as 82 % off."""
-    keys = {"qd": 1, "threads": 4}
+    keys = {"qd": 1, "threads": 4, "engine": "auto"}
     asked = [
         table.method_of(SimpleNamespace(do="load", keys=keys | more, range_bytes=1))["queue_depth"]
         for more in ({"sync": "none"}, {"sync": "each"}, {"sync": "flush"}, {"off": 5.0})

@@ -182,7 +182,9 @@ def test_bars_are_on_one_scale(tables):
     assert "trim does no I/O" in made
 
 
-def test_a_figure_is_the_formula_of_the_plan(tables):
+@pytest.mark.usefixtures("short_loads_have_errors")
+def test_a_figure_is_the_formula_of_the_plan(folders):
+    tables = {"steps": table.load(folders["steps"])}
     show = {
         "view": "figure",
         "name": "recovery",

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import resource
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,5 +46,7 @@ def how(keys: Mapping[str, Any], flight_bytes: int) -> dict[str, Any]:
 
 def _lockable_bytes() -> float:
     """How much memory this process may lock; root any amount."""
+    import resource  # Windows has none, and reads runs
+
     limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     return float("inf") if os.geteuid() == 0 or limit == resource.RLIM_INFINITY else limit
