@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -114,14 +115,12 @@ def own_state(process_as_it_was, tmp_path_factory, monkeypatch):
 
 
 @pytest.fixture
-def short_loads_have_errors(monkeypatch) -> None:
-    """A load of two seconds has an error by its own scatter: for tests of what is made of errors, whose loads are too
-    short for one."""
-    from ssdrig.reading import errors, filling
+def short_loads_have_errors() -> Iterator[None]:
+    """See support/short_loads.py."""
+    import short_loads
 
-    for module in (errors, filling):
-        monkeypatch.setattr(module, "LEAST_S", 2)
-        monkeypatch.setattr(module, "AROUND_LEAST_S", 2)
+    with short_loads.with_errors():
+        yield
 
 
 @pytest.fixture

@@ -134,7 +134,7 @@ def common_parts():
             False,
             {"3": "PERST", "2": "GND", "1": "PERST_LOW"},
         ),
-        # 5 V of the always-on input behind a regulator that bears 24 V there for ever (40 V, with its own current and
+        # 5 V of the always-on input through a regulator that bears 24 V there for ever (40 V, with its own current and
         # thermal limit), the gate supply of 24 V from that. Not the Pico: what it draws would pull LOGIC_5V, and the
         # lock-outs with it, down
         Part(

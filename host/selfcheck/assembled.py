@@ -476,7 +476,7 @@ class Rig:
             ref: part.pins for ref, part in self.parts.items() if part.value == "TL331" and len(part.pins) == 5
         }
         pins_of = {"HT7550": ("2", "3"), "TPS7B84": ("1", "3")}  # input, output
-        drop_V = {"HT7550": 0.1, "TPS7B84": 0.03}  # at the board's 20 mA
+        drop_V = {"HT7550": 0.1, "TPS7B84": 0.03}  # at the board's 20 mA: estimates
         regulators = {
             ref: tuple(part.pins[pin] for pin in pins_of[part.symbol])
             for ref, part in self.parts.items()

@@ -6,6 +6,7 @@ from fake_tools import identity
 from pages import page
 from test_nvme_fdp import CONFIGURATIONS
 
+from ssdrig.base import uring
 from ssdrig.drive import conditions, placement
 
 FDPS = 1 << 19
@@ -15,8 +16,9 @@ ON, OFF = "get-feature:0x1d (FDP), Current value:0x00000101", "get-feature:0x1d 
 
 
 @pytest.fixture
-def drive(tools, tmp_path):
-    """A drive with placement on, and a root with its generic device."""
+def drive(tools, tmp_path, monkeypatch):
+    """A drive with placement on, a root with its generic device, and a kernel with io_uring."""
+    monkeypatch.setattr(uring, "allowed", lambda: True)
     namespace = bytearray(4096)
     namespace[102] = 3
     known = {
@@ -78,7 +80,6 @@ def test_what_can_be_placed_has_no_reason_against_it(drive, tmp_path):
         ("fio", b"#!/bin/sh\necho fio-3.33\n", "fio-3.33 cannot"),
         ("fio", b"#!/bin/sh\n", "no fio"),
         ("../dev/ng9n1", None, "/dev/ng9n1"),
-        ("../proc/sys/kernel/io_uring_disabled", b"2\n", "io_uring"),
     ],
 )
 def test_what_is_missing_is_named(tools, drive, tmp_path, name, content, reason):
@@ -89,6 +90,11 @@ def test_what_is_missing_is_named(tools, drive, tmp_path, name, content, reason)
     else:
         path.write_bytes(content)
     assert reason in placement.why_not(drive, tmp_path)
+
+
+def test_a_kernel_without_io_uring_is_named(drive, tmp_path, monkeypatch):
+    monkeypatch.setattr(uring, "allowed", lambda: False)
+    assert "io_uring" in placement.why_not(drive, tmp_path)
 
 
 def test_a_sata_drive_is_not_asked(tools):

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from ssdrig.base import uring
 from ssdrig.base.errors import UsageError
 from ssdrig.load import engine
 from ssdrig.load.fiojob import Job, job_file
@@ -14,9 +15,9 @@ KEYS = {"engine": "auto", "cpus": "any", "threads": 1}
 
 def test_auto_asks_the_kernel(monkeypatch):
     """A container's filter forbids io_uring where the setting allows it; a kernel before 6.6 has no such setting."""
-    monkeypatch.setattr(engine, "allowed", lambda: False)
+    monkeypatch.setattr(uring, "allowed", lambda: False)
     assert engine.how(KEYS, 4096) == {"engine": "libaio", "fixed_buffers": False, "polled": False, "cpus": ()}
-    monkeypatch.setattr(engine, "allowed", lambda: True)
+    monkeypatch.setattr(uring, "allowed", lambda: True)
     assert engine.engine("auto") == "io_uring" and engine.engine("libaio") == "libaio"
 
 
@@ -25,17 +26,17 @@ def test_the_kernel_answers_as_it_does_to_fio(tmp_path):
     target.write_bytes(bytes(1 << 20))
     words = ["fio", "--name=x", "--ioengine=io_uring", "--rw=read", "--bs=4k", "--size=1m", f"--filename={target}"]
     done = subprocess.run([*words, "--thread=1"], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert engine.allowed() == (done.returncode == 0), done.stderr
+    assert uring.allowed() == (done.returncode == 0), done.stderr
 
 
 def test_a_refusal_of_the_kernel_is_no_ring(monkeypatch):
-    monkeypatch.setattr(engine, "SETUP", 1_000_000)
-    assert not engine.allowed()
+    monkeypatch.setattr(uring, "SETUP", 1_000_000)
+    assert not uring.allowed()
 
 
 @pytest.mark.parametrize(("limit_bytes", "fixed"), [(8 << 20, True), ((8 << 20) - 1, False), (-1, True)])
 def test_buffers_are_registered_where_they_may_be_locked(monkeypatch, limit_bytes, fixed):
-    monkeypatch.setattr(engine, "allowed", lambda: True)
+    monkeypatch.setattr(uring, "allowed", lambda: True)
     monkeypatch.setattr(engine.os, "geteuid", lambda: 1000)
     monkeypatch.setattr("resource.getrlimit", lambda of: (0, limit_bytes))
     assert engine.how(KEYS, 4 << 20)["fixed_buffers"] is fixed
@@ -64,7 +65,7 @@ def test_what_fio_is_told():
 
 
 def test_fio_takes_registered_buffers_and_a_cpu_for_each_thread(tmp_path):
-    if not engine.allowed():
+    if not uring.allowed():
         pytest.skip("the kernel gives no io_uring")
     target = tmp_path / "target"
     target.write_bytes(bytes(8 << 20))

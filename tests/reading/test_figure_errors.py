@@ -176,7 +176,7 @@ def test_no_power_energy_or_latency_of_a_row_is_without_its_error(tmp_path):
         ("load", name) for name, _ in long
     }
     short = {key for *_, key in lacking(table.load(synthetic_plan.grid(tmp_path, rounds=2, name="grid")).rows)}
-    assert short <= errors.OF_STRETCH | {*RATES}  # of loads of 2 s behind gaps: no bound
+    assert short <= errors.OF_STRETCH | {*RATES}  # of loads of 2 s after gaps: no bound
 
 
 def is_short(of):

@@ -5,13 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import short_loads
 from synthetic_plan import DRIVE, Writer
 from synthetic_run import seal
 from test_power_states import MS, S, device
 
 from ssdrig.drive.smart import nvme_pages
 from ssdrig.plan.rules import quiet
-from ssdrig.reading import errors, rest, table
+from ssdrig.reading import rest, table
 from ssdrig.report import page
 from ssdrig.runs import journal
 from ssdrig.views.average_power import formula as average_power_formula
@@ -243,9 +244,8 @@ def lined(runs):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Its loads of 2 s have errors, which shorter ones than errors.LEAST_S have not."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(errors, "LEAST_S", 2)
+    """Its loads of 2 s have errors, which loads of less than 20 s have not."""
+    with short_loads.with_errors():
         return lined(tmp_path_factory.mktemp("line"))
 
 

@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 
 import browser
 import pytest
+import short_loads
 from browser import chromium  # noqa: F401  a fixture
 from page_cross import BARRIERS, CUT_IN_PLOTS, misfits, with_axe
 from synthetic_reviews import PUBLICATION, SIX, TESTED, page_of, review
 from test_report_seen import chunks, saved, sized
 from test_review_page import scorecard
 
-from ssdrig.reading import errors, filling
 from ssdrig.report import review_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not browser.find(), reason="no Chromium is installed")]
@@ -25,17 +25,13 @@ READY = "document.body && document.body.dataset.ready"
 
 
 @pytest.fixture(scope="module")
-def short_loads():
-    """The synthetic loads, of a few seconds, have errors by their own scatter."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (errors, filling):
-            patch.setattr(module, "LEAST_S", 2)
-            patch.setattr(module, "AROUND_LEAST_S", 2)
+def short_loads_of_pages():
+    with short_loads.with_errors():
         yield
 
 
 @pytest.fixture(scope="module")
-def page(short_loads, tmp_path_factory):
+def page(short_loads_of_pages, tmp_path_factory):
     return page_of(tmp_path_factory.mktemp("library"))
 
 

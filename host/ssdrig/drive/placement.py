@@ -10,7 +10,7 @@ import re
 import time
 from typing import NamedTuple
 
-from ssdrig.base import nvme_fdp
+from ssdrig.base import nvme_fdp, uring
 from ssdrig.base.errors import DriveError
 from ssdrig.base.nvme_fdp import Configuration, Handle
 from ssdrig.drive import features, nvme_cli, program, sysfs
@@ -22,7 +22,6 @@ TIMEOUT_S = 60.0  # for all queries together
 PAGE_BYTES, MOST_PAGE_BYTES = 4096, 1 << 18  # of log 20h at first; a longer one is read again
 HEAD_BYTES = 16  # of the status of the handles; 32 for each follow
 OLDEST_FIO = (3, 39)
-IO_URING = "/proc/sys/kernel/io_uring_disabled"  # 0: allowed; older kernels lack the file
 
 
 class Placement(NamedTuple):
@@ -134,8 +133,8 @@ def why_not(drive: Drive, root: str | os.PathLike = "/", fio: str = "fio") -> st
     node = generic(drive.name)
     if not os.path.exists(sysfs.within(root, node)):
         return f"the kernel has no {node}, through which placed writes go (Linux 5.19)"
-    if sysfs.text(sysfs.within(root, IO_URING)) not in ("", "0"):
-        return f"the kernel does not allow io_uring ({IO_URING})"
+    if not uring.allowed():
+        return "the kernel does not allow io_uring (/proc/sys/kernel/io_uring_disabled, or a container's filter)"
     return ""
 
 

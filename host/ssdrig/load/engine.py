@@ -1,31 +1,18 @@
 """How fio does the I/O of a load on a device: its engine, registered buffers, polling, the CPUs of its threads."""
 
-import ctypes
 import os
 from collections.abc import Mapping
 from typing import Any
 
+from ssdrig.base import uring
 from ssdrig.base.errors import UsageError
-
-SETUP = 425  # io_uring_setup, on every architecture since Linux 5.1 (asm-generic/unistd.h)
-PARAMS_BYTES = 120  # of struct io_uring_params (linux/io_uring.h)
-
-
-def allowed() -> bool:
-    """Whether the kernel gives this process an io_uring: it may lack it (before 5.1), a setting forbid it
-    (/proc/sys/kernel/io_uring_disabled), or a container's filter."""
-    ring = ctypes.CDLL(None, use_errno=True).syscall(SETUP, 1, ctypes.byref(ctypes.create_string_buffer(PARAMS_BYTES)))
-    if ring < 0:
-        return False
-    os.close(ring)
-    return True
 
 
 def engine(word: str) -> str:
     """fio's engine. "auto": io_uring where it is allowed, otherwise libaio, which one thread with new data in every
     buffer keeps up with to about a million I/Os a second; "polled": io_uring."""
     if word == "auto":
-        return "io_uring" if allowed() else "libaio"
+        return "io_uring" if uring.allowed() else "libaio"
     return "io_uring" if word == "polled" else word
 
 
