@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from simboard import FAST, SLOW, Board, changed_firmware, make_feed, until
 from switchcuts import answer, arm, command, cut, power, streaming, true_us
 
+from ssdrig.base import soft_start
 from ssdrig.meter import wire
 from ssdrig.virtual import cable
 
@@ -47,7 +48,7 @@ def test_a_glitch_is_not_stretched_by_firmware_that_is_held_up(tmp_path):
     assert report["ok"] and report["off_us"] == 3000 and report["fired_us"] == at
     assert down == pytest.approx(at + DIES_us, abs=1)
     v = 4.0 - 0.010 * (3000 - DIES_us) * 1e-6 / 10e-6  # the leakage goes on
-    assert up == pytest.approx(at + 3000 + (4.0 - v) / 5 * 3000, abs=3)
+    assert up == pytest.approx(at + 3000 + (4.0 - v) / 5 * 1000 * soft_start.WHOLE_ms[5000], abs=3)
 
 
 @pytest.mark.parametrize("edge", ["rising", "falling"])

@@ -49,8 +49,10 @@ def test_the_gate_rises_in_the_stated_time_and_nothing_is_lost(seen, name):
     report = json.loads(emulated.bodies(frames, wire.TRIP)[0])
     samples = emulated.samples(frames)
     assert [index for index, _, _, _ in samples[: FIRST + 50]] == list(range(FIRST + 50)) or name == "I2C"
-    before_us = max(t for index, t, _, _ in samples if index < FIRST)
-    assert 0 < report["opened_us"] - before_us <= 20_000
+    # the last conversions below the limit are lost where I2C is late: the current passes it at the end of FIRST - 1
+    before, before_us = max((index, t_us) for index, t_us, _, _ in samples if index < FIRST)
+    passed_us = before_us + (FIRST - 1 - before) * (FAST["vbus_us"] + FAST["vshunt_us"])
+    assert 0 < report["opened_us"] - passed_us <= 20_000
     assert report["opened_us"] - report["t_us"] < fits.LOOP_us
     assert (report["quantity"], report["limit_mA"]) == ("A", 50) and report["seen_mA"] >= 50
     hello = json.loads(emulated.bodies(frames, wire.HELLO)[-1])
