@@ -172,8 +172,9 @@ def row(build: str, part: str, kind: str) -> dict:
         f"let curve = {power}\nmeas tran w_{name} avg curve from=55m to=60m\n" for name, power in POWERS[build].items()
     )
     after = after.replace("crowbar_fuse_ohm", str(simulate.values("sata_5v")["crowbar_fuse_ohm"]))
+    own = simulate.breakout() if build == "breakout" else {}
     cases = [
-        simulate.measured("shared", "sata_5v", more=text, after=after, usb=usb, rail1=5 * on, rail12=12 * on)
+        simulate.measured("shared", "sata_5v", more=text, after=after, usb=usb, rail1=5 * on, rail12=12 * on, **own)
         for usb, on in ((1, 1), (0, 1), (1, 0))
     ]
     on, alone, dead = cases
@@ -214,7 +215,8 @@ def row(build: str, part: str, kind: str) -> dict:
     if not LOGIC_V[0] <= alone["l5"] <= LOGIC_V[1] and on_part >= 0.95:
         seen_by.append("step 3")
     if on_part >= 0.95:
-        tested = simulate.measured("shared", "sata_5v", more=text + f"Rtest ovref 0 {LOCK_OUT_TEST_Ohm}\n")
+        test = f"Rtest ovref 0 {LOCK_OUT_TEST_Ohm}\n"
+        tested = simulate.measured("shared", "sata_5v", more=text + test, **own)
         if tested["reference"] > faults.TEST_REFERENCE_V:
             seen_by.append("doctor")  # no lock-out trips
     if host_A > HOST_A or max(m["vsys"] for m in cases) > VSYS_V:

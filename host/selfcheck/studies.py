@@ -10,7 +10,8 @@ from selfcheck import Figure, at_most, exactly, in_turn
 from ssdrig.base.errors import ToolMissing
 
 SPICE = Path(__file__).resolve().parents[2] / "hardware" / "spice"
-MOST_V = {"m2_3v3": 3.8, "sata_5v": 5.75, "sata_12v": 13.8}
+# of the board's rails, and of the breakout's board in its two builds
+MOST_V = {"m2_3v3": 3.8, "sata_5v": 5.75, "sata_12v": 13.8, "breakout_m2": 3.8, "breakout": 5.75}
 TABLE_PART = 0.03  # by which another version of ngspice may differ from a committed figure
 
 
@@ -31,25 +32,29 @@ def supplies() -> list[Figure]:
     """The most that a drive gets from any wrong supply, at its peak and in the end."""
     simulate, limits, *_ = _modules()
     cases = []
-    for rail in MOST_V:
-        values = simulate.values(rail)
-        for c in (values["load_typical"], simulate.LITTLE_F):
-            for rise in simulate.RISES_s:
-                cases += [(rail, final, rise, {"c_load": c}) for final in simulate.too_much_V(rail)]
-        for corner in ("low", "high"):
-            changes = limits.corner_changes("overvoltage", corner, values)
-            ways = [{"c_load": values["load_typical"]}, {"c_load": simulate.LITTLE_F}]
-            ways.append({"c_load": simulate.LITTLE_F, "source_inductance": simulate.SHORT_LEADS_H})
+    for build in MOST_V:
+        rail, own = limits.own(build)
+        values = simulate.values(rail) | own
+        finals, typical = simulate.too_much_V(rail), {"c_load": values["load_typical"]}
+        little = {"c_load": simulate.LITTLE_F}
+        short = little | {"source_inductance": simulate.SHORT_LEADS_H}
+        for corner, ways in (
+            ("middle", (typical, little)),
+            *((end, (typical, little, short)) for end in ("low", "high")),
+        ):
+            changes = own | limits.corner_changes("overvoltage", corner, values)
             for way in ways:
-                for rise in simulate.RISES_s:
-                    cases += [(rail, final, rise, changes | way) for final in simulate.too_much_V(rail)]
+                cases += [(build, rail, final, rise, changes | way) for rise in simulate.RISES_s for final in finals]
     with ThreadPoolExecutor(2) as pool:
-        made = list(pool.map(lambda case: simulate.wrong_supply(*case[:3], **case[3]), cases))
+        made = list(pool.map(lambda case: simulate.wrong_supply(*case[1:4], **case[4]), cases))
     most = dict.fromkeys(MOST_V, 0.0)
-    for (rail, *_), m in zip(cases, made, strict=True):
-        most[rail] = max(most[rail], m["drive_peak"], m["drive_end"])
+    for (build, *_), m in zip(cases, made, strict=True):
+        most[build] = max(most[build], m["drive_peak"], m["drive_end"])
     return [
-        *(at_most(f"{rail}: most at the drive of {len(cases)} cases", most[rail], "V", MOST_V[rail]) for rail in most),
+        *(
+            at_most(f"{build}: most at the drive of {len(cases)} cases", most[build], "V", MOST_V[build])
+            for build in most
+        ),
         exactly("figures of the tables of hardware/spice/README.md that the studies do not give", _off(), "", 0),
     ]
 

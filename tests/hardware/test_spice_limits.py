@@ -157,10 +157,17 @@ def test_the_breakouts_board_keeps_every_limit(study):
 
 
 @ngspice
-@pytest.mark.parametrize(("final", "rise"), [(7, 5e-3), (12, 1e-5), (24, 1e-5)])
-def test_the_breakouts_board_keeps_a_wrong_supply_from_the_drive(final, rise):
-    m = simulate.wrong_supply("sata_5v", final, rise, c_load=simulate.LITTLE_F, **simulate.breakout())
-    assert m["drive_peak"] <= 5.75 and m["drive_end"] < 0.1
+@pytest.mark.parametrize("build", limits.BREAKOUTS)
+@pytest.mark.parametrize(("final", "rise"), [(7, 5e-3), (12, 1e-5), (24, 1e-6)])
+def test_the_breakouts_board_keeps_a_wrong_supply_from_the_drive(build, final, rise):
+    """At the ends of the tolerances, with one of the two pull-ups open, too; all: `./ssdrig selfcheck supplies`."""
+    rail, own = limits.own(build)
+    values = simulate.values(rail) | own
+    changes = own | limits.corner_changes("overvoltage", "high", values)
+    changes |= {"c_load": simulate.LITTLE_F, "source_inductance": simulate.SHORT_LEADS_H}
+    for pull_up_ohm in (values["ovp_pull_up"], 2 * values["ovp_pull_up"]):
+        m = simulate.wrong_supply(rail, final, rise, **changes | {"ovp_pull_up": pull_up_ohm})
+        assert m["drive_peak"] <= 1.15 * simulate.values(rail)["voltage"] and m["drive_end"] < 0.1
 
 
 @ngspice

@@ -148,6 +148,11 @@ def test_resistors_are_those_of_the_values():
     assert pytest.approx(rows["all", "gate_isolation"] / 1000) == bring_up.GATE_ISOLATION_kOhm
     assert pytest.approx(rows["all", "ovp_lower"] / 1000) == bring_up.OVP_LOWER_kOhm
     assert pytest.approx(rows["all", "ovp_hysteresis"] / 1000) == bring_up.HYSTERESIS_kOhm
+    assert pytest.approx(rows["all", "ovp_pull_up"] / 2000) == bring_up.PULL_UP_kOhm
+    with open(ROOT / "hardware/breakout/board/values.csv", newline="") as file:
+        own = {row["name"]: float(row["value"]) for row in csv.DictReader(file)}
+    assert pytest.approx(own["ovp_pull_up"] / 2000) == bring_up.BREAKOUT_PULL_UP_kOhm
+    assert own["lockout_off_resistor"] == bring_up.BREAKOUT_OFF_Ohm
 
 
 def test_rails_without_a_resistor_are_not_looked_at():

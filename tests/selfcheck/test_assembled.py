@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from selfcheck import assembled
-from ssdrig.rig import builds
+from ssdrig.rig import bring_up, builds
 
 
 @pytest.mark.parametrize(("text", "ohm"), [("4k7", 4700), ("10R", 10), ("8m", 0.008), ("1M", 1e6), ("42k2", 42200)])
@@ -80,3 +80,15 @@ def test_a_net_that_nothing_holds_settles():
         Random(1), builds.read("one_rail"), lambda rig: [rig.take_off(name) for name in ("R125", "R127")]
     )
     assert 0 < rig.true("lock-out gate", 0) < 4
+
+
+@pytest.mark.parametrize("build", ["one_rail", "one_m2_rail"])
+def test_lock_out_fet_at_its_least_threshold_leaves_a_sound_rail_on(build):
+    """0.6 V; the comparator's low output at its most, by the highest 12 V and the smallest pull-ups."""
+    document = builds.read(build)
+    rig = assembled.Rig(Random(1), document)
+    rig.aux_V, rig.meter = 12.54, 1.0
+    rig.part |= {"Q105": -1.0, "R125": -1.0, "R127": -1.0}
+    wanted = {one.key: one for one in bring_up.readings(document) if one.key in ("gate", "gate to source", "drive")}
+    assert len(wanted) == 3
+    assert {key: rig.true(key, 0) for key, one in wanted.items() if not one.fits(rig.true(key, 0))} == {}

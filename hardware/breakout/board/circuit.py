@@ -47,7 +47,8 @@ def rail():
     chosen = [part._replace(x=10 + 6 * i, y=50) if part.ref in probes else part for i, part in enumerate(chosen)]
     # on VGATE, not on the regulator's 5 V: without those the reference is 0 V and the rail off, with its lock-out awake
     chosen = [
-        part._replace(nets=part.nets | {"1": "VGATE"}) if part.ref in ("R125", "R127") else part for part in chosen
+        part._replace(item="pull 10k", nets=part.nets | {"1": "VGATE"}) if part.ref in ("R125", "R127") else part
+        for part in chosen
     ]
     names = {part.ref for part in chosen}
     return chosen, [wire for wire in wires if all(end.split(".")[0] in names for end in wire[:2])]

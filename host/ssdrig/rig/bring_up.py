@@ -31,6 +31,7 @@ GATE_ISOLATION_kOhm = (
 )
 OFF_Ohm, BREAKOUT_OFF_Ohm = {3300: 22.0, 5000: 68.0, 12000: 240.0}, 22.0
 OVP_LOWER_kOhm, HYSTERESIS_kOhm = 10.0, 1000.0
+PULL_UP_kOhm, BREAKOUT_PULL_UP_kOhm = 4.7 / 2, 10.0 / 2  # ovp_pull_up of both values.csv: two side by side
 CROWBAR_FUSE_A = LOGIC_FUSE_A = 0.5
 SCHOTTKY_V, BODY_V = (
     (0.08, 0.45),
@@ -316,7 +317,8 @@ def _of_rail(
     if circuit.lock_out:
         on_12V = circuit.gates_V < GATE_SUPPLY_V
         words, do = f"gate of Q05 to {'VGATE' if on_12V else 'LOGIC_5V'}", "R25, R27: one of the two, or another value"
-        out.append(Reading(2, "lock-out pull-up", n, words, "kOhm", 2.31, 2.4, do))
+        pull_up_kOhm = BREAKOUT_PULL_UP_kOhm if on_12V else PULL_UP_kOhm
+        out.append(Reading(2, "lock-out pull-up", n, words, "kOhm", 0.983 * pull_up_kOhm, 1.021 * pull_up_kOhm, do))
         out.append(Reading(4, "lamp", n, "is its green lamp lit", "yes", 1, 1, "D05 turned, R22"))
         words = "GND to RAIL_IN, once still, diode range, plus lead at GND"
         out.append(Reading(1, "freewheel", n, "GND to SW, diode range, plus lead at GND", "V", *SCHOTTKY_V, "D02"))
