@@ -11,6 +11,7 @@ from synthetic_pts import Run
 from two_sided import left_by_fio
 
 from ssdrig.base.errors import UsageError
+from ssdrig.base.uncertain import Uncertain
 from ssdrig.load import fio, fiojob
 from ssdrig.plan import cost, expand, grammar, state
 from ssdrig.plan.kinds import load
@@ -180,6 +181,13 @@ def test_the_error_of_the_energy_of_a_wake_has_how_the_wakes_differ(tmp_path):
     )
     assert alike.value == pytest.approx(1750, rel=0.01) and alike.error < 0.05 * alike.value
     assert apart.value == pytest.approx(1750, rel=0.01) and 0.2 * apart.value < apart.error < apart.value
+
+
+def test_the_energy_of_wakes_in_a_few_seconds_has_no_error(tmp_path):
+    """Pauses of 100 ms are not told apart, and 3 s do not show how the drive wanders."""
+    row = woken(tmp_path).of("wake")[0]
+    above = wakes_html.above_mJ(row, Uncertain(FLOOR_W, 0.001))
+    assert row.act.keys["every"] < 1 and above.value and above.error is None
 
 
 @pytest.mark.parametrize("ends", [True, False])

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from ssdrig.base.uncertain import mean_error
 from ssdrig.plan.kinds import load as step
 from ssdrig.reading import bursts
 
@@ -51,6 +52,20 @@ def test_a_second_with_io_is_none_of_a_pause_where_the_cycles_come_late():
     assert cycle["burst_iops"] == pytest.approx(10_000, rel=0.005)
     cycle, why = bursts.of(data, 10, 10 + 310 * 10, len(by_second), on, off)
     assert cycle["pause_mean_W"] is None and "came so late" in why and cycle["cycles"] == 50
+
+
+def test_the_error_of_the_pauses_is_how_they_differ(monkeypatch):
+    """Each second of a pause is like the others of it; a single short cycle shows nothing."""
+    monkeypatch.setattr(bursts.errors, "budget_W", lambda *_: 0.001)
+    data = load()
+    period, error = ON + OFF, {}
+    for cycle in range(CYCLES):
+        at = FIRST + cycle * period
+        data.power_mean_W[at + 1 : at + OFF - 1] = 0.4 if cycle % 2 else 0.6
+    for count in (CYCLES, 1):
+        of, _ = bursts.of(data, FIRST, FIRST, FIRST + count * period, ON, OFF)
+        error[count] = of["errors"].get("pause_mean_W")
+    assert error[1] is None and error[CYCLES] == pytest.approx(mean_error([0.6, 0.4] * 3), rel=0.01)
 
 
 def test_what_is_not_known_is_none_with_the_reason():

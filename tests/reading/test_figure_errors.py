@@ -1,6 +1,7 @@
 """What each figure of a window is uncertain by: it covers the truth as often as it says, and no W, J, IOPS or latency
 is without it where it can be known."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import synthetic_run
 import test_wear_run
 from wandering import MEANS, SECONDS_OF, by_second, course
 
+from ssdrig.base.uncertain import Uncertain
 from ssdrig.load.fiotext import BINS, plat_index, plat_ns, plat_upper_ns
 from ssdrig.reading import errors, table
 from ssdrig.reading.gaps import RATES
@@ -88,7 +90,9 @@ def test_percentiles_of_a_drive_that_wanders_hold_those_of_a_long_load(kind, las
     assert kind != "follows" or blind["p50"] < 0.6 * cases, blind
 
 
-@pytest.mark.parametrize(("begin_s", "end_s", "expected"), [(0, 25, (0, 25)), (70, 74, (42, 100)), (2, 6, (0, 42))])
+@pytest.mark.parametrize(
+    ("begin_s", "end_s", "expected"), [(0, 25, (0, 42)), (20, 60, (20, 60)), (70, 74, (42, 100)), (2, 6, (0, 42))]
+)
 def test_the_seconds_around_a_short_stretch_are_those_on_its_side_of_the_cliff(begin_s, end_s, expected):
     data = data_of([9000] * 42 + [3000, 3100] * 29)
     assert errors.base(data, begin_s, end_s) == slice(*expected)
@@ -121,6 +125,53 @@ def test_power_and_energy_per_io_of_a_short_window_hold_those_of_the_drive(kind,
         for key in right:
             right[key] += abs(seen[key] - truth[key]) <= known[key]
     assert all(share >= 0.93 * cases for share in right.values()), right
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("kind", MEANS)
+def test_quotients_hold_those_of_a_drive_whose_power_rises_or_falls_with_its_speed(kind, sign, monkeypatch):
+    """Garbage collection draws more while the host gets less."""
+    monkeypatch.setattr(errors, "above_idle_W", lambda _, figures: Uncertain(figures["power_mean_W"] - 1, 0.001))
+    rng, cases, lasts_s = np.random.default_rng(8), 300, 60
+    ios, watts = 1000 * MEANS[kind], 3 + 1.5 * sign * (MEANS[kind] - 1)
+    truth = {"lat_mean_us": 32e6 / ios, "energy_uJ_per_io": 1e6 * watts / ios, "iops_per_W": ios / watts}
+    truth |= {"energy_J_per_GB": 1e9 * watts / (4096 * ios), "energy_uJ_per_io_above_idle": 1e6 * (watts - 1) / ios}
+    right = dict.fromkeys(truth, 0)
+    for _ in range(cases):
+        speed = by_second(course(kind, rng, lasts_s))
+        data = data_of(1000 * speed, 3 + 1.5 * sign * (speed - 1))
+        data.lat_mean_us, data.idle_mean_W = 32e6 / data.iops, 1.0
+        ios, watts = data.iops.mean(), data.power_mean_W.mean()
+        seen = {"lat_mean_us": 32e6 / ios, "energy_uJ_per_io": 1e6 * watts / ios, "iops_per_W": ios / watts}
+        seen |= {"energy_J_per_GB": 1e9 * watts / (4096 * ios), "energy_uJ_per_io_above_idle": 1e6 * (watts - 1) / ios}
+        given = {"power_mean_W": watts, "iops_mean": ios, "power_uncertainty_percent": 0.01}
+        known = errors.of_window(data, seen | given, 0, lasts_s)
+        for key in right:
+            right[key] += abs(seen[key] - truth[key]) <= known[key]
+    assert all(share >= 0.93 * cases for share in right.values()), right
+
+
+def test_the_deviation_of_a_drive_that_stalls_holds_that_of_a_long_load():
+    """One second in ten does nothing: the deviation rests on a few seconds."""
+    rng, cases, right = np.random.default_rng(2), 300, 0
+    truth = 1000 * math.sqrt(0.1 * 0.9)
+    for _ in range(cases):
+        data = data_of(np.where(rng.random(120) < 0.1, 1.0, 1000.0) + rng.normal(0, 5, 120))
+        known = figures_of(data)
+        right += abs(known["iops_sd"] - truth) <= errors.of_window(data, known, 0, 120)["iops_sd"]
+    assert right >= 0.93 * cases, right
+
+
+def test_a_window_of_20_s_has_the_error_of_the_load_around_it():
+    """Of a drive that collects garbage for 9 s of each 30 s a window of 20 s sees one phase of it."""
+    rng, cases, right = np.random.default_rng(4), 300, 0
+    for _ in range(cases):
+        at = (np.arange(240) + 30 * rng.random()) % 30
+        data, begin_s = data_of(np.where(at < 9, 300.0, 1300.0) + rng.normal(0, 5, 240)), int(rng.integers(0, 220))
+        seen = float(data.iops[begin_s : begin_s + 20].mean())
+        error = errors.of_window(data, {"iops_mean": seen}, begin_s, begin_s + 20)["iops_mean"]
+        right += abs(seen - 1000) <= error
+    assert right >= 0.95 * cases, right
 
 
 def test_the_longest_latency_lies_within_its_bin():
@@ -185,9 +236,11 @@ def is_short(of):
 
 def test_the_rates_of_a_wear_step_have_the_scatter_of_its_slices(tmp_path):
     events = [
-        {"kind": "slice", "step": "wear", "ios": n, "bytes": n * 4096, "io_s": 2.0} for n in (1000, 1100, 900, 1000)
+        {"kind": "slice", "step": "wear", "ios": n, "bytes": n * 4096, "io_s": 10.0} for n in (5000, 5500, 4500, 5000)
     ]
     rates = test_wear_run.wear_run.rates(events, "wear")
     assert rates["iops_mean"] == [500, 550, 450, 500] and rates["bw_mean_MBps"][0] == pytest.approx(500 * 4096 / 1e6)
-    figures = errors.of_totals({"iops_mean": 500.0, "power_mean_W": 2.0, "power_uncertainty_percent": 1.0}, rates)
-    assert 20 < figures["iops_mean"] < 200 and figures["power_mean_W"] > 0.02
+    known = {"iops_mean": 500.0, "power_mean_W": 2.0, "energy_J": 80.0, "power_uncertainty_percent": 1.0}
+    of_slices = errors.of_totals(known, rates, 40.0)
+    assert 20 < of_slices["iops_mean"] < 200 and of_slices["power_mean_W"] > 0.02
+    assert errors.of_totals(known, rates, 12.0) == {"energy_J": 0.8}

@@ -12,7 +12,7 @@ def run(name, iops=None, **figures):
     of = dict.fromkeys(KEYS) | {"iops_mean": iops, "iops_sd": iops and iops / 50, "iops_min": iops and 0.9 * iops}
     of |= {"t0_s": 42, "t1_s": 60} | figures
     percent = of["power_uncertainty_percent"] or 0
-    errors = {"iops_mean": (iops or 0) / 100, "wa": of["wa_error"]}
+    errors = {"iops_mean": (iops or 0) / 100, "wa": of["wa_error"], "iops_sd": of["iops_sd"] and 0.3 * of["iops_sd"]}
     errors |= {key: percent / 100 * of[key] for key in ("power_mean_W", "energy_uJ_per_io") if of[key]}
     errors |= {key: 0.01 * of[key] for key in ("lat_p999_us", "clat_p999_us") if of[key]}
     return verdict.Run(name, of | {"errors": {key: error for key, error in errors.items() if error is not None}})
@@ -47,6 +47,8 @@ def test_what_is_worse_of_the_faster_one_is_said():
     assert second == (
         "Worse: 21 % more write amplification (5.000 against 4.120) and its seconds vary more (4.1 against 2.0 %)."
     )
+    vague = spread.figures["errors"] | {"iops_sd": 0.6 * spread.figures["iops_sd"]}
+    assert "vary more" not in sentences(OWN, spread._replace(figures=spread.figures | {"errors": vague}))[1]
 
 
 @pytest.mark.parametrize(("percent", "claimed"), [(1.2, False), (0.3, True)])

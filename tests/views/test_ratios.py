@@ -4,6 +4,7 @@ with noise of equal means here, and which need none. A new one fails until it ha
 import ast
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ OF_ERRORS = """
 meter/sync: _certain, _correlation, _edge, _noise_ns, _offset, _offset_slow, _template, find
 publish/verdicts/comparison: _incomplete_beta, _joined, _percent, _within, compared, group
 reading/directions: scattered
-reading/errors: _of_power, of_apart_us, of_percentiles, of_totals, of_window, rank_errors
+reading/errors: _of_power, _of_scatter, _part, of_apart_us, of_percentiles, of_window, part_of, rank_errors
 reading/gaps: widen
 reading/smart: _past, _shares, own_share, window_wa
 reading/wear_run: amplification
@@ -235,6 +236,7 @@ def of_average_power(rng):
 
 class Row:
     data = None
+    act = SimpleNamespace(keys={"every": 3.3})
 
     def __init__(self, whole):
         self.windows = {"all": whole}
@@ -245,7 +247,9 @@ def of_wake(rng):
     watts, floor = drawn(rng, 0.05, 0.005), drawn(rng, 0.05, 0.005)
     percent = 100 * watts.error / watts.value
     whole = {"ios": 30, "energy_J": 100 * watts.value, "t0_s": 0.0, "t1_s": 100.0, "power_uncertainty_percent": percent}
-    return wakes_html.above_mJ(Row(whole), floor), 0.0
+    row = Row(whole)
+    row.data = SimpleNamespace(power_mean_W=np.full(100, watts.value))
+    return wakes_html.above_mJ(row, floor), 0.0
 
 
 def of_share(rng):

@@ -75,7 +75,8 @@ def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s
     cycle, second = np.nonzero(still)
     seconds = begin + cycle * period + EDGE_S + second
     budget_W = errors.budget_W(data.rails, [float(rail.power_mean_W[seconds].mean()) for rail in data.rails], seconds)
-    scatter_W = mean_error(watts)
+    by_pause = [watts[cycle == at].mean() for at in np.unique(cycle)]  # seconds of one pause are alike
+    scatter_W = mean_error(by_pause if len(by_pause) > 1 else watts) if long_enough else None
     if budget_W is not None and scatter_W is not None:
         out["errors"]["pause_mean_W"] = math.hypot(budget_W, scatter_W)
     return out | {"pause_mean_W": float(watts.mean())}, None

@@ -61,7 +61,8 @@ HALF_K = 0.5  # drives report whole degrees
 # Seconds. Where a drive's speed wanders over a second, collects garbage each 4 s or stalls each 5 s, the scatter of
 # fewer seconds holds the truth in 32 to 93 % of cases: two of three stretches of 2 s have no stall at all.
 LEAST_S = 20
-AROUND_LEAST_S, AROUND_S = 40, 60  # of the load around a shorter stretch: what drifts for longer is not scatter
+# of the load around a stretch: what drifts for longer is not scatter
+AROUND_LEAST_S, AROUND_S, AROUND = 40, 60, 3
 # figures that stand for more than the stretch; its energy, longest latency and highest sample do not
 OF_STRETCH = frozenset(
     (
@@ -76,25 +77,41 @@ def of_window(data: "RunData", figures: Mapping, begin_s: int, end_s: int) -> di
     """{key: error} of the figures of these whole seconds, without those of a histogram (of_percentiles)."""
     cut, longer = slice(begin_s, end_s), base(data, begin_s, end_s) or slice(begin_s, end_s)
 
-    def error_of(values: np.ndarray, known: np.ndarray) -> float | None:
-        return stretch_error(values[cut][known[cut]], values[longer][known[longer]])
+    def error_of(values: np.ndarray) -> float | None:
+        around = values[longer][np.isfinite(values[longer])]
+        if len(around) < min(AROUND_LEAST_S, longer.stop - longer.start):
+            around = values[cut]
+        return stretch_error(values[cut], around)
 
-    every = np.ones(len(data.iops), bool)
-    seconds = {
-        "iops_mean": (data.iops, every),
-        "bw_mean_MBps": (data.bw_Bps / 1e6, every),
-        "lat_mean_us": (data.lat_mean_us, data.iops > 0),
-    }
-    out = {key: error_of(*of) for key, of in seconds.items() if figures.get(key) is not None}
-    relative = None
-    if figures.get("iops_mean") and out.get("iops_mean") is not None:
-        relative = (out["iops_mean"] or 0.0) / figures["iops_mean"]
-    scatter_W = error_of(data.power_mean_W, every) if len(data.power_mean_W) else None
-    out |= _of_power(figures, scatter_W, relative)
-    above = above_idle_W(data, figures)
-    if figures.get("energy_uJ_per_io_above_idle") is not None and above.known and above.value:
-        out["energy_uJ_per_io_above_idle"] = figures["energy_uJ_per_io_above_idle"] * (above.error or 0.0) / above.value
-    out |= _of_scatter(figures, np.sort(data.iops[cut]))
+    def part_of(values: np.ndarray, per: np.ndarray, quotient: float) -> float | None:
+        """The error of a quotient of two sums, as a part of it, by what each second adds to it: both may rise and fall
+        together, or against each other."""
+        error = error_of(values - quotient * per)
+        return None if error is None else error / abs(float(values[cut].mean()))
+
+    iops, bw_Bps, watts, mean_us = data.iops, data.bw_Bps, data.power_mean_W, figures.get("lat_mean_us")
+    out = {"iops_mean": error_of(iops), "bw_mean_MBps": error_of(bw_Bps / 1e6)}
+    if mean_us is not None and iops[cut].any():
+        off_us = error_of(np.where(iops > 0, iops * (data.lat_mean_us - mean_us), 0.0))
+        out["lat_mean_us"] = None if off_us is None else off_us / float(iops[cut].mean())
+    out = {key: error for key, error in out.items() if figures.get(key) is not None}
+    if not len(watts[cut]) or not np.isfinite(watts[cut]).all():
+        part, of_bytes = (_part(out, figures, key) for key in ("iops_mean", "bw_mean_MBps"))
+        out |= _unseen(figures, part, of_bytes)
+    else:
+        mean_W, ios, moved = (float(of[cut].mean()) for of in (watts, iops, bw_Bps))
+        scatter_W, of_ios, of_bytes = error_of(watts), None, None
+        if mean_W and ios:
+            of_ios = part_of(watts, iops, mean_W / ios)
+        if mean_W and moved:
+            of_bytes = part_of(watts, bw_Bps, mean_W / moved)
+        out |= _of_power(figures, None if scatter_W is None else scatter_W / (mean_W or 1.0), of_ios, of_bytes)
+        above, key = above_idle_W(data, figures), "energy_uJ_per_io_above_idle"
+        if figures.get(key) is not None and above.value and above.error is not None and ios:
+            over_W = watts - data.idle_mean_W
+            of_above = part_of(over_W, iops, float(over_W[cut].mean()) / ios)
+            out[key] = None if of_above is None else figures[key] * math.hypot(of_above, above.error / above.value)
+    out |= _of_scatter(figures, iops[cut])
     if figures.get("clat_mean_us") is not None and figures.get("lat_mean_us") and out.get("lat_mean_us") is not None:
         out["clat_mean_us"] = (out["lat_mean_us"] or 0.0) * figures["clat_mean_us"] / figures["lat_mean_us"]
     out |= {key: figures.get(error) for key, error in COPIED.items() if figures.get(key) is not None}
@@ -104,19 +121,22 @@ def of_window(data: "RunData", figures: Mapping, begin_s: int, end_s: int) -> di
 
 
 def base(data: "RunData", begin_s: int, end_s: int) -> slice | None:
-    """The seconds from which the errors of a stretch of a load are known: itself, of a shorter one than LEAST_S those
-    around it on its side of the cliff. None where these are too few, too."""
-    if end_s - begin_s >= LEAST_S:
-        return slice(begin_s, end_s)
-    n, cliff_s = len(data.iops), None
+    """The seconds from which the errors of a stretch of a load are known: those around it on its side of the cliff, at
+    least AROUND times as long. None of a shorter one than LEAST_S where these are too few."""
+    n, cliff_s, lasts_s = len(data.iops), None, end_s - begin_s
     if n >= AROUND_LEAST_S:
         cliff_s, _ = windows.cliff(data.iops)
     first, last = 0, n
     if cliff_s is not None and not begin_s < cliff_s < end_s:
         first, last = (0, cliff_s) if end_s <= cliff_s else (cliff_s, n)
-    from_s = max(first, min((begin_s + end_s - AROUND_S) // 2, last - AROUND_S))
-    around = slice(from_s, min(last, from_s + AROUND_S))
-    return around if around.stop - around.start >= AROUND_LEAST_S else None
+    elif cliff_s is not None and lasts_s >= LEAST_S:
+        return slice(begin_s, end_s)
+    around_s = max(AROUND_S, AROUND * lasts_s)
+    from_s = max(first, min((begin_s + end_s - around_s) // 2, last - around_s))
+    around = slice(from_s, min(last, from_s + around_s))
+    if around.stop - around.start >= max(AROUND_LEAST_S, lasts_s):
+        return around
+    return slice(begin_s, end_s) if lasts_s >= LEAST_S else None
 
 
 def claimed(data: "RunData", begin_s: int, end_s: int, bounds: Mapping[str, float], notes: list[str]) -> dict:
@@ -150,27 +170,53 @@ def budget_W(rails: "Sequence[Rail]", watts: Sequence[float], seconds: "slice | 
     return error if math.isfinite(error) else None
 
 
-def of_totals(figures: Mapping, rates: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """{key: error} of the figures of a step that is known by its slices alone. `rates`: {key: of each slice}."""
-    out = {key: mean_error(values) for key, values in rates.items() if figures.get(key) is not None}
-    ios, relative = out.get("iops_mean"), None
-    if ios is not None and figures.get("iops_mean"):
-        relative = ios / figures["iops_mean"]
-    return {key: value for key, value in (out | _of_power(figures, None, relative)).items() if value is not None}
+def of_totals(figures: Mapping, rates: Mapping[str, Sequence[float]], lasts_s: float) -> dict[str, float]:
+    """{key: error} of the figures of a step that is known by its slices alone; of less than LEAST_S of I/O the energy
+    alone has one.
+
+    rates: {key: of each slice}
+    lasts_s: of I/O, of all slices"""
+    out: dict[str, float | None] = {}
+    if lasts_s >= LEAST_S:
+        out = {key: mean_error(values) for key, values in rates.items() if figures.get(key) is not None}
+    ios, moved = (_part(out, figures, key) for key in ("iops_mean", "bw_mean_MBps"))
+    of_power = _unseen(figures, ios, moved)
+    return {key: value for key, value in (out | of_power).items() if value is not None}
 
 
-def _of_scatter(figures: Mapping, rising: np.ndarray) -> dict[str, float]:
-    """Errors of deviation, consistency and quantiles of seconds whose counts are `rising`. A rank is known to 2 sqrt(n
-    p (1 - p)); neighbouring seconds are alike: twice that is taken, as of latencies."""
-    n, out = len(rising), {}
+def _unseen(figures: Mapping, ios: float | None, moved: float | None) -> dict[str, float | None]:
+    """Errors of energy and power where only their sum is known: power is taken to scatter as the I/Os do, and against
+    them. `ios`, `moved`: errors of IOPS and MB/s as parts of them; of None the energy alone has one."""
+    of_power = _of_power(figures, ios, None if ios is None else 2 * ios, None if moved is None else 2 * moved)
+    return of_power if ios is not None else {key: error for key, error in of_power.items() if key == "energy_J"}
+
+
+def _part(bounds: Mapping, figures: Mapping, key: str) -> float | None:
+    """The error of a figure as a part of it."""
+    return bounds[key] / figures[key] if bounds.get(key) is not None and figures.get(key) else None
+
+
+def _of_scatter(figures: Mapping, counts: np.ndarray) -> dict[str, float]:
+    """Errors of deviation, consistency and quantiles of the `counts` of seconds. The deviation: by how the squares
+    differ; a few seconds may make up most of it. A rank is known to 2 sqrt(n p (1 - p)); neighbouring seconds are
+    alike: twice that is taken, or what their share below the quantile shows."""
+    n, out = len(counts), {}
+    if not n:
+        return {}
+    squares = (counts - counts.mean()) ** 2
+    square, share = float(squares.sum()) / max(1, n - 1), deviation_share(n) if n > 1 else 0.0
+    off = mean_error(squares)
+    if square and off is not None:
+        share = max(share, math.sqrt(1 + off / square) - 1, 1 - math.sqrt(max(0.0, 1 - off / square)))
     if n > 1:
-        share = deviation_share(n)
         out = {key: figures[key] * share for key in ("iops_sd", "consistency") if figures.get(key) is not None}
+    rising = np.sort(counts)
     for key, p in OF_QUANTILES.items():
-        if figures.get(key) is not None:
-            ranks = p * (n - 1) + np.array([-4, 4]) * math.sqrt(n * p * (1 - p))
-            low, high = np.interp(ranks, np.arange(n), rising)
-            out[key] = float(high - low) / 2
+        value = figures.get(key)
+        if value is not None:
+            off = max(4 * math.sqrt(n * p * (1 - p)), n * (mean_error(counts < value) or 0.0))
+            low, high = np.interp(p * (n - 1) + np.array([-off, off]), np.arange(n), rising)
+            out[key] = max(float(high) - value, value - float(low))
     return out
 
 
@@ -181,22 +227,24 @@ def above_idle_W(data: "RunData", figures: Mapping) -> Uncertain:
     return difference(mean, Uncertain(data.idle_mean_W, data.idle_uncertainty_W))
 
 
-def _of_power(figures: Mapping, scatter_W: float | None, relative_of_ios: float | None) -> dict[str, float | None]:
-    """Errors of energy, mean power and their quotients. Power unknown by the second is taken to scatter as the I/Os
-    do; without seconds only the budget counts."""
+def _of_power(
+    figures: Mapping, scatter: float | None, of_ios: float | None, of_bytes: float | None
+) -> dict[str, float | None]:
+    """Errors of energy, mean power and their quotients.
+
+    scatter: error of the mean power by how the seconds differ, as a part of it; None: not known
+    of_ios, of_bytes: the same of the energy of an I/O, and of a byte"""
     percent, mean_W = figures.get("power_uncertainty_percent"), figures.get("power_mean_W")
     if percent is None or not mean_W:
         return {}
-    scatter = scatter_W / mean_W if scatter_W is not None else relative_of_ios or 0.0
-    of_power = math.hypot(percent / 100, scatter)
-    of_ratio = None if relative_of_ios is None else math.hypot(of_power, relative_of_ios)
+    budget = percent / 100
+    shares = {"energy_J": budget, "power_mean_W": math.hypot(budget, scatter or 0.0)}
+    for key in ("energy_uJ_per_io", "iops_per_W"):
+        shares[key] = None if of_ios is None else math.hypot(budget, of_ios)
+    shares["energy_J_per_GB"] = None if of_bytes is None else math.hypot(budget, of_bytes)
     return {
         key: None if figures.get(key) is None or share is None else share * abs(figures[key])
-        for key, share in (
-            ("energy_J", percent / 100),
-            ("power_mean_W", of_power),
-            *((key, of_ratio) for key in OF_POWER[1:]),
-        )
+        for key, share in shares.items()
     }
 
 

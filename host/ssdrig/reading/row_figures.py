@@ -78,7 +78,9 @@ def figures(row: "Row", energy: power.Energy | None, folder: Path, powers: list[
         whole |= power.quality(powers, data.t0_ns, power.end_ns(data), data.k)
     n = len(data.iops)
     if row.act.do == "wear":
-        whole["errors"] = errors.of_totals(whole, wear_run.rates(data.events, row.act.path))
+        whole["errors"] = errors.of_totals(
+            whole, wear_run.rates(data.events, row.act.path), wear_run.did(data.events, row.act.path)["io_s"]
+        )
         row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
         row.data = row.data if by_second else None
         return

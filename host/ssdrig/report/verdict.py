@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ssdrig.base.overprovisioning import whole_MiB
-from ssdrig.base.uncertain import Uncertain, deviation_share, differ
+from ssdrig.base.uncertain import Uncertain, differ
 from ssdrig.reading import errors, trust
 from ssdrig.report import words
 from ssdrig.report.words import LEAST_PERCENT, block
@@ -189,8 +189,7 @@ def _spread(run: Run) -> Uncertain:
     sd, mean = run.figures["iops_sd"], run.figures["iops_mean"]
     if sd is None or not mean:
         return Uncertain(None)
-    n = run.figures["t1_s"] - run.figures["t0_s"]
-    return Uncertain(100 * sd / mean, 100 * sd / mean * deviation_share(n) if n > 1 else None)
+    return errors.of("iops_sd", run.figures).scaled(100 / mean)
 
 
 def _text(key: str, values: Sequence[float]) -> tuple[Callable[[float], str], str]:

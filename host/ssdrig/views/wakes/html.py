@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from ssdrig.base.uncertain import NO_DIFFERENCE, UNKNOWN, Uncertain, difference, mean_error
+from ssdrig.reading.errors import LEAST_S
 from ssdrig.reading.row import Row, Table
 from ssdrig.views import svg
 from ssdrig.views.context import Cell, Context, figure, number_table, panel, plus_minus, points, rows_at
@@ -77,12 +78,11 @@ def above_mJ(row: Row, rest: Uncertain) -> Uncertain:
 
 def _scatter_W(row: Row) -> float | None:
     """The error of the mean power by how its pauses differ, each with the I/O before it; where they are shorter than a
-    second, by how its seconds differ. 0 of a load without two seconds of power, None of a single pause."""
-    watts = row.data.power_mean_W if row.data is not None else []
-    if len(watts) < 2:
-        return 0.0
+    second, by how its seconds differ. None of a single pause, and of fewer seconds than show it."""
+    if row.data is None or len(watts := row.data.power_mean_W) < 2:
+        return None
     if row.act.keys["every"] < 1:
-        return mean_error(watts)
+        return mean_error(watts) if len(watts) >= LEAST_S else None
     edges_s = np.linspace(0, len(watts), (row.windows["all"] or {})["ios"] + 1)
     joules = np.interp(edges_s, np.arange(len(watts) + 1), np.concatenate([[0.0], np.cumsum(watts)]))
     return mean_error(np.diff(joules) / np.diff(edges_s))
