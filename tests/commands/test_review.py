@@ -6,14 +6,16 @@ import os
 import signal
 from contextlib import ExitStack
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
+from drives import a_drive
 from killed_runs import DRIVE, UNIT, killed, smart
 from small_plans import FILLED, HEAD
 from test_review_order import BEGINS, STEADY, load
 
 from ssdrig import cli
-from ssdrig.base.errors import JournalError, LoadError, RigError, UsageError
+from ssdrig.base.errors import ExchangedDrive, JournalError, LoadError, RigError, UsageError
 from ssdrig.base.progress import Progress
 from ssdrig.reading import review_folder
 from ssdrig.reading.review_folder import Planned
@@ -199,6 +201,23 @@ def test_a_review_with_a_rig_does_not_go_on_without(tmp_path, monkeypatch):
     perform._same_rig(bench.review, "/dev/y")
     with pytest.raises(UsageError, match="the rig of the review, which was at /dev/x"):
         perform._same_rig(bench.review, None)
+
+
+@pytest.mark.parametrize(("units_less", "goes_on"), [(0, True), (1000, True), (900_000, False)])
+def test_a_review_does_not_go_on_upon_a_drive_whose_counters_went_back(tmp_path, monkeypatch, units_less, goes_on):
+    """Two drives of one serial: its counters tell the second. A drive forgets a little when it loses its power."""
+    bench = Bench_(tmp_path, monkeypatch, one=OTHER, two=OTHER)
+    bench.written, bench.ends = 1_000_000, {"two": Killed}
+    with pytest.raises(Killed):
+        bench()
+    bench.written -= units_less
+    drive = a_drive(model=DRIVE["model"], serial=DRIVE["serial"], capacity_bytes=64 << 20, logical_block_bytes=4096)
+    monkeypatch.setattr(perform.inventory, "find", lambda serial: drive)
+    monkeypatch.setattr(perform.bench, "polled", lambda drive: bench._document())
+    monkeypatch.setattr(perform.options, "raw_nand", mock.Mock(side_effect=Killed))  # it would go on here
+    args = SimpleNamespace(drive=drive.serial, rig=None)
+    with pytest.raises(Killed if goes_on else ExchangedDrive):
+        perform._on_real(args, args, bench.review, QUIET, None, None, ExitStack())
 
 
 def test_run_folders_of_reviews_are_listed(tmp_path, monkeypatch, capsys):

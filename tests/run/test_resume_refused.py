@@ -201,6 +201,7 @@ def test_a_real_run_goes_on_with_the_states_and_handles_it_began_with():
 
 def counters(host_bytes=500 * 10**9, hours=900, utc_ns=10**18, **more):
     named = {"host_written_bytes": host_bytes, "host_written_source": "ata:241", "host_written_unit_bytes": 512}
+    named |= {"nand_written_bytes": 900 * 10**9, "nand_written_source": "ata:249", "nand_written_unit_bytes": 1 << 30}
     return named | {"power_on_hours": hours, "utc_ns": utc_ns, "capacity_bytes": 64 << 20} | more
 
 
@@ -210,6 +211,8 @@ def counters(host_bytes=500 * 10**9, hours=900, utc_ns=10**18, **more):
         ({}, False),
         ({"host_bytes": 499 * 10**9}, False),  # what a drive forgets that has lost its power
         ({"host_bytes": 100 * 10**9}, True),
+        ({"nand_written_bytes": 500 * 10**9}, True),
+        ({"nand_written_bytes": 890 * 10**9}, False),
         ({"host_bytes": None}, False),
         ({"host_written_source": "nvme"}, False),
         ({"hours": 890}, False),

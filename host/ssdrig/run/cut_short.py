@@ -214,9 +214,10 @@ def same_counters(before: Mapping | None, now: Mapping, known: Mapping) -> None:
     if before is None:
         return
     why = wear.contradiction(before, now)
-    if wear.fell(before, now, "host"):
-        was, is_ = (words.size(one["host_written_bytes"]) for one in (before, now))
-        why = f"its last reading had {was} written, this one has {is_}"
+    for kind, (name, *_) in wear.LIFE_COUNTERS.items():
+        if wear.fell(before, now, kind):
+            shown = words.size if name.endswith("_bytes") else str
+            why = f"its last reading had {shown(before[name])} ({name}), this one has {shown(now[name])}"
     if why:
         expected = f"the drive of the run, {known['model']} {known['serial']}"
         raise ExchangedDrive(expected, f"another one of that serial: {why}", "connect it, or begin a run on this one")
