@@ -188,6 +188,15 @@ def test_no_star_for_noise_of_equal_means(runs):
     assert best(bars(Uncertain(2.0), Uncertain(1.0)), "more") == set()
 
 
+@pytest.mark.parametrize(
+    ("errors_of", "starred"),
+    [((20, 20, 20), {0}), ((20, None, 20), {0}), ((None, 20, 20), set()), ((20, None, None), set())],
+)
+def test_no_star_for_or_below_a_figure_without_an_error(errors_of, starred):
+    values = (2000, 1500, 1000)
+    assert best(bars(*map(Uncertain, values, errors_of)), "more") == starred
+
+
 def covered(kind: str, lasts_s: int, around_s: int) -> tuple[float, float]:
     """(share of 1000 stretches whose error holds the mean of the drive, their mean error in units of that which their
     own scatter alone has)."""

@@ -278,8 +278,11 @@ def test_no_sentence_about_power_that_is_not_to_be_trusted(bad):
 
 
 def test_no_star_beside_a_figure_that_is_not_to_be_trusted():
-    bars = [Bar(i, "", "", value, "", "", "", apart=why) for i, (value, why) in enumerate([(9, None), (20, "w")])]
-    assert best(bars, "more") == set()
+    bars = [
+        Bar(i, "", "", value, "", "", "", apart=why, doubt=0.1)
+        for i, (value, why) in enumerate([(9, None), (20, "w"), (5, None)])
+    ]
+    assert best(bars, "more") == {0}
 
 
 def test_a_page_begins_with_the_strip_and_has_no_star(tmp_path):

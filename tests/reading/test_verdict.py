@@ -1,5 +1,7 @@
 """The sentences at the head of the report: what they claim follows from the figures, and no more than these know."""
 
+import re
+
 import pytest
 
 from ssdrig.reading.window_figures import KEYS
@@ -56,13 +58,13 @@ def test_no_difference_is_claimed_within_the_uncertainty(percent, claimed):
     a = run("a", 20000, power_mean_W=2.00, energy_uJ_per_io=100.0, power_uncertainty_percent=percent)
     b = run("b", 10000, power_mean_W=2.03, energy_uJ_per_io=101.5, power_uncertainty_percent=percent)
     assert ("% less energy per write" in sentences(a, b)[0], "% less power" in sentences(a, b)[0]) == (claimed, claimed)
-    assert "equally fast" in sentences(a, run("b", 19950))[0]
+    assert "×" not in sentences(a, run("b", 19950))[0] and "(20\u202f000 against" in sentences(a, run("b", 19950))[0]
 
 
 def test_runs_without_errors_are_not_called_equal():
     a, b = (run(name, iops) for name, iops in (("a", 20_000), ("b", 10_000)))
     bare = b._replace(figures=b.figures | {"errors": {}})
-    assert "×" not in " ".join(sentences(a, bare)) and "equally fast" not in " ".join(sentences(a, bare))
+    assert "×" not in " ".join(sentences(a, bare)) and verdict.NOT_COMPARED in " ".join(sentences(a, bare))
     assert "2.0 ×" in sentences(a, b)[0]
 
 
@@ -78,6 +80,31 @@ def test_a_field_of_runs_is_led_and_the_reviewed_one_has_a_place():
     )
     assert second == "Lowest write amplification: a (2.000)."
     assert "number" not in sentences(*field, review=1)[0]
+
+
+def bare(of):
+    return of._replace(figures=of.figures | {"errors": {}})
+
+
+@pytest.mark.parametrize(
+    ("field", "leads", "place"),
+    [
+        ((run("a", 9000), run("b", 9900), run("c", 10_000), run("d", 8000)), "b and c|c and b", "number 3 "),
+        ((run("a", 9000), run("b", 20_000), run("c", 9050), run("d", 8000)), "b", "number 2 to 3 "),
+        ((run("a", 9000), run("b", 9900), bare(run("c", 10_000)), run("d", 8000)), None, None),
+        ((run("a", 9000), bare(run("b", 9900)), run("c", 10_000), run("d", 8000)), None, None),
+    ],
+)
+def test_none_of_a_field_is_called_the_fastest_within_the_errors(field, leads, place):
+    first = sentences(*field)[0].replace("\u202f", " ")
+    assert bool(re.search(rf"\) ({leads})(, within their errors, are| is) the fastest of 4", first)) == bool(leads)
+    assert (place or "number") in first if place else "number" not in first
+
+
+def test_a_run_without_an_error_has_no_lowest_figure():
+    a, b = run("a", 9000, wa=2.5, wa_error=0.01), run("b", 30_000, wa=4, wa_error=0.01)
+    field = [a, b, run("c", 8000, wa=2, wa_error=None)]
+    assert len(sentences(*field)) == 1
 
 
 def test_a_run_that_is_not_comparable_is_in_no_ranking():

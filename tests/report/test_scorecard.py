@@ -30,8 +30,8 @@ def test_the_place_is_left_open_by_those_within_the_errors():
 
 def test_what_cannot_be_compared_has_no_place():
     mine, *others = entries((100.0, 3.0, None), (130.0, 5.0, "died"), (None, None, None), (60.0, None, None))
-    assert [scorecard.against(mine, other, "more", 2) for other in others] == ["", "", "alike"]
-    assert scorecard.place(mine, others, "more") == Place(1, 2, 2)
+    assert [scorecard.against(mine, other, "more", 2) for other in others] == ["", "", "unknown"]
+    assert scorecard.place(mine, others, "more") is None
     assert scorecard.place(mine._replace(apart="host"), others, "more") is None
 
 

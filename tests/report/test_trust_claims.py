@@ -58,7 +58,7 @@ def two(held, tmp_path):
     ]
 
 
-CLAIMS_OF_LOAD = re.compile(r"[\d.]+ × the writes|In the steady state|equally fast|is the fastest")
+CLAIMS_OF_LOAD = re.compile(r"[\d.]+ × the writes|In the steady state|beyond their errors|the fastest")
 CLAIMS_OF_POWER = re.compile(r"energy per write|(more|less) power|a write costs")
 
 

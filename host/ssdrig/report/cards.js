@@ -27,6 +27,7 @@ const Cards = (() => {
     if (Number.isNaN(value) || !whole) return "no comparison";
     const percent = ((value - whole) / whole) * 100, { better } = row.dataset, good = percent > 0 === (better === "more");
     const sign = percent > 0 ? "+" : percent < 0 ? "−" : "±";
+    if (!known(row) || !known(base)) return `${sign}${Math.abs(percent).toFixed(1)} %, an error is not known`;
     if (percent && !differ(row, base)) return `${sign}${Math.abs(percent).toFixed(1)} %, no difference beyond the uncertainty`;
     return `${sign}${Math.abs(percent).toFixed(1)} %` + (!percent ? ", equal" : !better ? "" : good ? ", better" : ", worse");
   }
@@ -37,12 +38,16 @@ const Cards = (() => {
     return Math.abs(a - b) > Math.max(wider * Math.hypot(da, db), LEAST * Math.max(Math.abs(a), Math.abs(b)));
   }
 
-  // The best, and those no further from it than both are uncertain by; none where that is all of them.
+  const known = (row) => row.dataset.doubt !== undefined;
+
+  // The best, and those no further from it than both are uncertain by; none where that is all of them, or where the best
+  // value has no error (cards.best).
   function best(ranked, rows) {
     const value = (row) => parseFloat(row.dataset.value), sign = ranked[0]?.dataset.better === "more" ? -1 : 1;
     const top = ranked.reduce((a, row) => (!a || sign * value(row) < sign * value(a) ? row : a), null);
-    const leaders = ranked.filter((row) => row === top || !differ(row, top, parseFloat(row.closest(".card").dataset.among)));
-    for (const row of rows) row.classList.toggle("best", leaders.length < ranked.length && leaders.includes(row));
+    const withError = ranked.filter(known), among = (row) => parseFloat(row.closest(".card").dataset.among);
+    const leaders = withError.includes(top) ? withError.filter((row) => !differ(row, top, among(row))) : [];
+    for (const row of rows) row.classList.toggle("best", leaders.length < withError.length && leaders.includes(row));
   }
   // The order of a table of cards: that of the figure `key` (without it of the first card) for all columns, and of each
   // card's own where the cards stand apart.

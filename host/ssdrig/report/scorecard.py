@@ -16,7 +16,12 @@ MOST_VALUES = 3  # of each figure of a section; the others have cards
 MOST_OTHERS = 6  # drives besides the reviewed one
 LARGE_PERCENT = 10  # an error above it is explained
 # how another drive compares with the reviewed one: its mark, and the words for it
-AGAINST = {"better": ("▲", "better than the reviewed drive"), "worse": ("▼", "worse"), "alike": ("≈", "no difference")}
+AGAINST = {
+    "better": ("▲", "better than the reviewed drive beyond both errors"),
+    "worse": ("▼", "worse beyond both errors"),
+    "alike": ("≈", "no difference beyond both errors"),
+    "unknown": ("?", "not compared: an error is not known"),
+}
 
 
 class Place(NamedTuple):
@@ -42,15 +47,17 @@ def against(mine: Entry, other: Entry, better: str, count: int) -> str:
     """A key of AGAINST, `better`: "more" or "less" of the figure; "" where they cannot be compared."""
     if not better or mine.apart or other.apart or mine.value.value is None or other.value.value is None:
         return ""
+    if not (mine.value.known and other.value.known):
+        return "unknown"
     if not differ(mine.value, other.value, count):
         return "alike"
     return "better" if (other.value.value > mine.value.value) == (better == "more") else "worse"
 
 
 def place(mine: Entry, others: Sequence[Entry], better: str) -> Place | None:
-    """The place of the reviewed drive among the comparable ones; None without others."""
+    """The place of the reviewed drive among those that it can be compared with; None without any."""
     count = 1 + sum(one.value.value is not None and not one.apart for one in others)
-    compared = [how for other in others if (how := against(mine, other, better, count))]
+    compared = [how for other in others if (how := against(mine, other, better, count)) not in ("", "unknown")]
     if not compared:
         return None
     return Place(1 + compared.count("better"), 1 + len(compared) - compared.count("worse"), 1 + len(compared))
@@ -91,7 +98,7 @@ def table(members: Sequence[Member]) -> str:
     ]
     bare = any(e.value.value is not None and not e.value.known for e in entries)
     without = " The error of a figure without ± is not known." if bare else ""
-    notes = f"{legend} beyond both errors. ★ the best, and all within its error.{without}{at_op}{more}"
+    notes = f"{legend}. ★ the best, and all within its error.{without}{at_op}{more}"
     return (
         '<div class="scroll"><table class="scorecard"><thead><tr><th scope="col">Figure</th><th scope="col">Place</th>'
         f'{heads}</tr></thead><tbody>{body}</tbody></table></div><p class="soft">{escape(notes)}</p>{causes(members)}'

@@ -19,6 +19,8 @@ AGAIN = {  # compared after the IOPS: choices of keys, its name, "less of it", "
 }
 
 
+MOST_NAMES = 2  # in a sentence
+NOT_COMPARED = "are not compared, their errors are not known"
 _CLAIMED = {"iops_mean", "power_mean_W", *(key for choices in AGAIN for key in choices)}
 
 
@@ -95,7 +97,7 @@ def _alone(when: str, run: Run) -> list[str]:
             (("energy_uJ_per_io",), "a write costs"),
             (("wa",), "write amplification is"),
         )
-        if (key := _known(choices, [run])) and f[key] is not None
+        if (key := _key(choices, [run])) and f[key] is not None
     ]
     if claims:
         text = "; ".join(claims)
@@ -107,7 +109,7 @@ def _pair(when: str, best: Run, other: Run) -> list[str]:
     """The faster against the slower."""
     a, b = best.figures["iops_mean"], other.figures["iops_mean"]
     if not _differ("iops_mean", best, other):
-        words = "are equally fast" if _known_errors([best, other]) else "are not compared, their errors are not known"
+        words = "do not differ beyond their errors" if _known("iops_mean", [best, other]) else NOT_COMPARED
         first = f"{when} {best.name} and {other.name} {words} ({_both('iops_mean', best, other)} IOPS)"
     else:
         first = f"{when} {best.name} does {_times(a / b)} the writes of {other.name}"
@@ -115,7 +117,7 @@ def _pair(when: str, best: Run, other: Run) -> list[str]:
     better: list[str] = []
     worse: list[str] = []
     for choices, (_, less, more) in AGAIN.items():
-        key = _known(choices, [best, other])
+        key = _key(choices, [best, other])
         if not key or not _differ(key, best, other):
             continue
         change = 100 * (best.figures[key] / other.figures[key] - 1)
@@ -138,38 +140,53 @@ def _pair(when: str, best: Run, other: Run) -> list[str]:
 
 def _field(when: str, ranked: Sequence[Run], reviewed: Run) -> list[str]:
     """Three runs and more: who leads, the place of the reviewed run, who leads in the other figures."""
-    best, last = ranked[0], ranked[-1]
-    if not _differ("iops_mean", best, last, len(ranked)):
-        about = _value(best.figures, "iops_mean")
-        words = "are equally fast" if _known_errors(ranked) else "are not ranked, their errors are not known"
-        first = f"{when} all {len(ranked)} comparable runs {words} (about {about} IOPS)"
+    best, last, count = ranked[0], ranked[-1], len(ranked)
+    level = [run for run in ranked if not _differ("iops_mean", best, run, count)]
+    if not _known("iops_mean", level):
+        without = _group([run for run in level if not _known("iops_mean", [run])])
+        first = f"{when} none of {count} comparable runs is called the fastest, the error of {without} is not known"
+    elif len(level) == count:
+        first = f"{when} all {count} comparable runs do not differ beyond their errors"
+        first += f" (about {_value(best.figures, 'iops_mean')} IOPS)"
     else:
-        ratio = _times(best.figures["iops_mean"] / last.figures["iops_mean"])
-        first = (
-            f"{when} {best.name} is the fastest of {len(ranked)} comparable runs: {_value(best.figures, 'iops_mean')}"
-            f" IOPS, {ratio} the slowest ({last.name}, {_value(last.figures, 'iops_mean')})"
-        )
-        if reviewed not in (best, last):
-            place = ranked.index(reviewed) + 1
-            first += f"; {reviewed.name} is number {place} with {_value(reviewed.figures, 'iops_mean')}"
+        leads = f"{best.name} is" if len(level) == 1 else f"{_group(level)}, within their errors, are"
+        first = f"{when} {leads} the fastest of {count} comparable runs: {_value(best.figures, 'iops_mean')} IOPS"
+        if _differ("iops_mean", best, last, count):
+            ratio = _times(best.figures["iops_mean"] / last.figures["iops_mean"])
+            first += f", {ratio} the slowest ({last.name}, {_value(last.figures, 'iops_mean')})"
+        if reviewed not in (*level, last):
+            first += f"; {reviewed.name} is {_place(reviewed, ranked)} with {_value(reviewed.figures, 'iops_mean')}"
     lead = []
     for choices, (what, *_) in AGAIN.items():
-        key = _known(choices, ranked)
+        key = _key(choices, ranked)
         if key:
             order = sorted(ranked, key=functools.partial(_figure, key))
-            if _differ(key, order[0], order[1], len(order)):
-                lead.append(f"{what}: {order[0].name} ({_value(order[0].figures, key)})")
-            elif _differ(key, order[0], order[-1], len(order)):
-                equal = [run for run in order if not _differ(key, order[0], run, len(order))]
-                lead.append(f"{what}: {len(equal)} runs alike ({_value(order[0].figures, key)})")
+            level = [run for run in order if not _differ(key, order[0], run, count)]
+            if len(level) < count and _known(key, level):
+                who = level[0].name if len(level) == 1 else f"{_group(level)}, within their errors"
+                lead.append(f"{what}: {who} ({_value(order[0].figures, key)})")
     return [first + ".", *([f"Lowest {'; lowest '.join(lead)}."] if lead else [])]
 
 
-def _known_errors(runs: Sequence[Run]) -> bool:
-    return all(errors.of("iops_mean", run.figures).known for run in runs)
+def _place(run: Run, ranked: Sequence[Run]) -> str:
+    """The place of a run, or the first and the last that it may have within the errors."""
+    at, count = ranked.index(run), len(ranked)
+    first = 1 + sum(_differ("iops_mean", run, one, count) for one in ranked[:at])
+    last = count - sum(_differ("iops_mean", run, one, count) for one in ranked[at + 1 :])
+    return f"number {first}" if first == last else f"number {first} to {last}"
 
 
-def _known(choices: Sequence[str], runs: Sequence[Run]) -> str | None:
+def _group(runs: Sequence[Run]) -> str:
+    """Their names, or how many they are."""
+    return f"{len(runs)} runs" if len(runs) > MOST_NAMES else _list([run.name for run in runs])
+
+
+def _known(key: str, runs: Sequence[Run]) -> bool:
+    """Whether the errors of all are known."""
+    return all(errors.of(key, run.figures).known for run in runs)
+
+
+def _key(choices: Sequence[str], runs: Sequence[Run]) -> str | None:
     """The first of these figures that all the runs have, above 0."""
     return next((key for key in choices if all((run.figures[key] or 0) > 0 for run in runs)), None)
 
