@@ -4,6 +4,7 @@ import ctypes
 import os
 
 SETUP = 425  # io_uring_setup, on every architecture since Linux 5.1 (asm-generic/unistd.h)
+FORBIDDEN = "the kernel does not allow io_uring (/proc/sys/kernel/io_uring_disabled, or a container's filter)"
 PARAMS_BYTES = 120  # of struct io_uring_params (linux/io_uring.h)
 
 

@@ -134,7 +134,7 @@ def why_not(drive: Drive, root: str | os.PathLike = "/", fio: str = "fio") -> st
     if not os.path.exists(sysfs.within(root, node)):
         return f"the kernel has no {node}, through which placed writes go (Linux 5.19)"
     if not uring.allowed():
-        return "the kernel does not allow io_uring (/proc/sys/kernel/io_uring_disabled, or a container's filter)"
+        return uring.FORBIDDEN
     return ""
 
 

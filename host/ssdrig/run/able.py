@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ssdrig.base import words
+from ssdrig.base import uring, words
 from ssdrig.base.errors import JournalError, UsageError
 from ssdrig.blockio import aio
 from ssdrig.drive import conditions, placement, sysfs
@@ -33,7 +33,7 @@ def of_real(
     can |= {"player"} if aio.known() else set()
     can |= {"fdp"} if "fdp" in needs and not placement.why_not(drive) else set()
     can |= {"zoned"} if drive.has_zones else set()
-    can |= {"polled"} if sysfs.text(f"/sys/block/{drive.name}/queue/io_poll") == "1" else set()
+    can |= {"polled"} if _polls(drive) and uring.allowed() else set()
     asked = [key for key, need in SETTINGS.items() if need in needs]
     can |= {SETTINGS[key] for key in asked if conditions.can_set(key, drive.name, controller=drive.controller)}
     return prepare.REAL | can
@@ -57,7 +57,13 @@ WHY_NOT = {
 def reasons(drive: Drive, needs: Iterable[str]) -> str:
     """Why the bench around a real drive has none of these, of grammar.CAPABILITIES."""
     known = {need: placement.why_not(drive) if need == "fdp" else WHY_NOT.get(need) for need in needs}
+    if "polled" in known and _polls(drive):
+        known["polled"] = uring.FORBIDDEN
     return "; ".join(f"{need}: {why}" if why else f"no {need}" for need, why in known.items())
+
+
+def _polls(drive: Drive) -> bool:
+    return sysfs.text(f"/sys/block/{drive.name}/queue/io_poll") == "1"
 
 
 def of_server() -> frozenset[str]:
@@ -84,7 +90,9 @@ def same_jobs(begun: object, crc: str) -> None:
     """Raises UsageError if fio would get another job than when the run began: `begun` is the plan's jobs_crc in
     run.json, `crc` that of the same acts now."""
     if begun != crc:
-        do = "go on with the ssdrig that began it and as the kernel was set (io_uring), or begin the run again"
+        do = (
+            "go on with the ssdrig that began it, with io_uring, CPUs and locked memory as then, or begin the run again"
+        )
         raise UsageError("the fio jobs that the run began with", "other ones", do)
 
 

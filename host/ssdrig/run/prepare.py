@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from ssdrig.base import overprovisioning, words
+from ssdrig.base import overprovisioning, uring, words
 from ssdrig.base.errors import UsageError
 from ssdrig.base.terminal import printable
 from ssdrig.load.fiojob import Job, job_file
@@ -217,7 +217,9 @@ def jobs_crc(prepared: Prepared) -> str:
     """CRC-32 of all its fio job files and of the traces that it plays, in hexadecimal. Raises UsageError for one that
     fio would misread or refuse."""
     crc, target = 0, "nbd://checked" if prepared.drive["interface"] == "nbd" else "checked"  # of NBD no host's engine
-    for _, job in jobs(prepared, target):
+    for act, job in jobs(prepared, target):
+        if job.engine == "io_uring" and target == "checked" and not uring.allowed():
+            raise UsageError(f"io_uring for {act.path}", uring.FORBIDDEN, 'allow it, or engine = "libaio" in the plan')
         crc = zlib.crc32(job_file(job).encode(), crc)
     for act in prepared.acts:
         if act.trace:
