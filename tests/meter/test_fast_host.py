@@ -9,6 +9,8 @@ from synthetic_fast import FAST
 from synthetic_run import IOPS, run_of
 
 from ssdrig.meter import fast, frames, wire
+from ssdrig.plan.rules.windows import Window
+from ssdrig.reading import power
 
 STEPS = [(-100.0, 4.0), (0.0, 2.5), (14.0, 1.0), (18.0, 5.0), (22.0, 2.5)]  # W at 5 V
 BURST = (16.05, 2.0, 150e-6)  # in the window steady, which begins at 12 s; A
@@ -108,6 +110,22 @@ def test_beside_a_rail_that_nobody_sees_there_is_no_peak_of_the_drive(tmp_path):
 def test_a_higher_one_outside_the_window_does_not_count(tmp_path):
     _, figures_ = figures(tmp_path, bursts=[BURST, (5.0, 3.0, 100e-6)])
     assert figures_["windows"]["fresh"]["peak_100us_W"] > 16 > figures_["peak_100us_W"]
+
+
+@pytest.mark.parametrize(("outside_s", "inside_s"), [(11.95, 16.05), (11.0, 12.05)])
+def test_a_peak_within_the_clocks_error_of_an_edge_may_be_of_the_other_side(tmp_path, outside_s, inside_s):
+    """fio's clock is off by up to 0.2 s, and the window begins at 12 s."""
+    data, figures_ = figures(tmp_path, bursts=[(inside_s, 2.0, 150e-6), (outside_s, 3.0, 150e-6)])
+    window = Window("steady", 12, round(figures_["windows"]["steady"]["t1_s"]), {})
+    data.t0_error_ns = 0.0
+    known = power.highest_of_100us(data, window, [])
+    data.t0_error_ns = 0.2e9
+    vague = power.highest_of_100us(data, window, [])
+    assert vague["peak_100us_W"] == known["peak_100us_W"]
+    more_W = vague["peak_100us_uncertainty_W"] - known["peak_100us_uncertainty_W"]
+    outside_W, rest_W = 5 * (0.5 + 3.0), 5 * 1.0  # next to the edge, and the highest within
+    other_W = outside_W if outside_s > 11.8 else rest_W
+    assert more_W == pytest.approx(abs(other_W - known["peak_100us_W"]), rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -250,6 +250,17 @@ def highest(peaks: Peaks, begin_ns: int, end_ns: int) -> tuple[int | None, str |
     return best, None
 
 
+def off_by_edges_A(peaks: Peaks, best: int, begin_ns: int, end_ns: int, error_ns: float) -> float:
+    """How far the highest mean between two host times, of the interval `best`, is off if those that end within
+    `error_ns` of an edge belong to its other side."""
+    inner, outer = (
+        peaks.highest_A[(peaks.at_ns >= begin_ns + off_ns) & (peaks.at_ns < end_ns - off_ns)]
+        for off_ns in (error_ns, -error_ns)
+    )
+    highest_A = float(peaks.highest_A[best])
+    return max(float(outer.max()) - highest_A, highest_A - float(inner.max()) if len(inner) else 0.0)
+
+
 def power_W(peaks: Peaks, i: int, rail: dict, mean_V: float) -> tuple[float, float]:
     """Power of the highest mean of an interval at the drive, and its expanded uncertainty (k = 2), in W."""
     amps = float(peaks.highest_A[i])

@@ -249,6 +249,9 @@ def highest_of_100us(data: RunData, window: Window, notes: list[str]) -> dict:
         notes.append(f"peak_100us_W: {why or 'the sensor of its rail was silent'}")
         return {}
     watts, u_W = fast.power_W(rail.fast, best, rail.facts, rail.volts_V)
+    clock_ns = float(rail.clock_error_ns[cut].max(initial=0.0))
+    off_A = fast.off_by_edges_A(rail.fast, best, begin_ns, end_ns, data.t0_error_ns + clock_ns)
+    u_W += off_A * watts / float(rail.fast.highest_A[best])
     for other in data.rails:
         highest_W = float(np.nan_to_num(other.power_max_W[cut], nan=np.inf).max())
         if other is not rail and highest_W > LEAST_SHARE * watts:

@@ -136,7 +136,7 @@ peak_100us_W | Highest mean of 100 µs | W | 2 | less | The highest mean power o
     null where the rig has none, or it did not see all of the window.
 peak_100us_uncertainty_W | Highest mean of 100 µs, uncertainty | W | 2 | less | Expanded uncertainty (k = 2, about 95 %)
     of that peak: the channel's gain and non-linearity, what its filter hides of a burst of just 100 µs, the sag of the
-    rail under it, and the sensor's own.
+    rail under it, the sensor's own, and the window's edges.
 energy_J | Energy | J | 1 |  | Integral of voltage × current from the start of the window to its end, all rails of the
     rig together.
 energy_uJ_per_io | Energy per I/O | µJ | 1 | less | Energy / I/O completed. Idle power is included: the drive cannot
