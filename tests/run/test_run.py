@@ -228,15 +228,15 @@ def test_tripped_rail_is_the_reason_next_to_what_was_proven_before(error, code):
     assert exit_code == code and words_of(trip) in why and (code == 16 or words_of(error) in why)
 
 
-@pytest.mark.parametrize("code", [0, DriveError.exit_code, PromiseBroken.exit_code, RigError.exit_code])
-def test_telemetry_of_a_drive_that_failed_is_saved(tmp_path, code):
+@pytest.mark.parametrize(("code", "failed"), [(0, 0), (5, 0), (130, 0), (4, 1), (10, 1), (11, 1), (12, 1), (15, 1)])
+def test_telemetry_of_a_drive_that_failed_is_saved_and_its_place_shown(tmp_path, capsys, code, failed):
     events, paths = [], []
     bench = SimpleNamespace(telemetry=lambda path: paths.append(path) or {"bytes": 5, "why": None})
     book = SimpleNamespace(path=tmp_path, event=lambda kind, **more: events.append((kind, more)))
-    run._telemetry(code, bench, book)
-    failed = code in (DriveError.exit_code, PromiseBroken.exit_code)
+    run._telemetry(code, bench, book, Progress())
     assert paths == [tmp_path / run.TELEMETRY] * failed
     assert events == [("telemetry", {"bytes": 5, "why": None})] * failed
+    assert (str(tmp_path / run.TELEMETRY) in capsys.readouterr().err) == bool(failed)
 
 
 def test_telemetry_of_a_drive_that_is_gone_is_an_event_with_the_reason(tmp_path):
@@ -246,7 +246,7 @@ def test_telemetry_of_a_drive_that_is_gone_is_an_event_with_the_reason(tmp_path)
         raise DriveError("the drive", "none", "bring it back")
 
     book = SimpleNamespace(path=tmp_path, event=lambda kind, **more: events.append(more))
-    run._telemetry(DriveError.exit_code, SimpleNamespace(telemetry=gone), book)
-    run._telemetry(DriveError.exit_code, SimpleNamespace(telemetry=None), book)
+    run._telemetry(DriveError.exit_code, SimpleNamespace(telemetry=gone), book, Progress())
+    run._telemetry(DriveError.exit_code, SimpleNamespace(telemetry=None), book, Progress())
     ((event),) = events
     assert event["bytes"] is None and event["why"]

@@ -17,17 +17,20 @@ from threading import Event
 from ssdrig.base import latch, overprovisioning
 from ssdrig.base.errors import (
     INTERRUPTED,
+    DataLost,
     DriveError,
     JournalError,
+    LoadError,
     OutputError,
     PowerCut,
     PromiseBroken,
     RailTripped,
     SsdrigError,
+    Suspicion,
     UploadIncomplete,
 )
 from ssdrig.base.progress import Progress
-from ssdrig.base.words import clock
+from ssdrig.base.words import clock, size
 from ssdrig.drive import conditions, confirm, guard, telemetry, unrestored
 from ssdrig.drive.wear import raw_nand
 from ssdrig.meter import bridge, meter, trip
@@ -99,6 +102,8 @@ def _short(value: object) -> str:
 
 
 TELEMETRY = "telemetry.bin"  # in the run folder
+# exit codes of runs after which the drive may have failed; fio hangs on a drive that does not answer
+OF_DRIVE = tuple(error.exit_code for error in (DriveError, LoadError, PromiseBroken, Suspicion, DataLost))
 SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
 
 
@@ -377,7 +382,7 @@ def carry_out(
         teardown.push("close the journal", lambda: end.close(book, teardown, rig))
         teardown.record = lambda words: book.event("note", text=words)
         limit_s = telemetry.TIMEOUT_S + SMART_LIMIT_S
-        teardown.push("save the drive's telemetry", lambda: _telemetry(end.exit_code, bench_, book), limit_s)
+        teardown.push("save the drive's telemetry", lambda: _telemetry(end.exit_code, bench_, book, show), limit_s)
         if args.verbose:
             book.heard = teller(show.say)
         with end.of_steps(stop):
@@ -539,9 +544,9 @@ def _last_smart(book: journal.Journal, live: Live) -> None:
         live.poll_smart("after")
 
 
-def _telemetry(exit_code: int, bench_: Bench, book: journal.Journal) -> None:
-    """Save the telemetry of a drive that has failed in the run folder."""
-    if exit_code not in (DriveError.exit_code, PromiseBroken.exit_code) or not bench_.telemetry:
+def _telemetry(exit_code: int, bench_: Bench, book: journal.Journal, show: Progress) -> None:
+    """Save the telemetry of a drive that has failed, or may have, in the run folder."""
+    if exit_code not in OF_DRIVE or not bench_.telemetry:
         return
     answer: dict
     try:
@@ -549,6 +554,10 @@ def _telemetry(exit_code: int, bench_: Bench, book: journal.Journal) -> None:
     except SsdrigError as error:  # it is gone, or another
         answer = {"bytes": None, "why": words_of(error)}
     book.event("telemetry", **answer)
+    if answer["why"]:
+        show.warn(f"the drive's telemetry log is not saved: {answer['why']}")
+    else:
+        show.say(f"telemetry log of the drive, for its maker: {book.path / TELEMETRY} ({size(answer['bytes'])})")
 
 
 def _conditions_after(bench_: Bench, book: journal.Journal, before: Mapping) -> None:
