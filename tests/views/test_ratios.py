@@ -84,6 +84,7 @@ reading/errors: _of_power, _of_scatter, _part, of_apart_us, of_percentiles, of_w
 reading/gaps: widen
 reading/smart: _past, _shares, own_share, window_wa
 reading/wear_run: amplification
+reading/power: highest_of_100us
 reading/window_figures: _mean, _uncertainty_percent
 report/cards: spread
 report/verdict: _alone, _field, _pair, _spread

@@ -557,7 +557,9 @@ def _telemetry(exit_code: int, bench_: Bench, book: journal.Journal, show: Progr
     if answer["why"]:
         show.warn(f"the drive's telemetry log is not saved: {answer['why']}")
     else:
-        show.say(f"telemetry log of the drive, for its maker: {book.path / TELEMETRY} ({size(answer['bytes'])})")
+        show.say(
+            f"telemetry log of the drive, which its maker can read: {book.path / TELEMETRY} ({size(answer['bytes'])})"
+        )
 
 
 def _conditions_after(bench_: Bench, book: journal.Journal, before: Mapping) -> None:
