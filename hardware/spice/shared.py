@@ -44,7 +44,8 @@ SHORTS = {  # nodes at the ends of a part
         **{"C6": "vgate fb", "D2": "vgate fb", "C5": "vgate 0", "R23": "vgate led24", "D6": "led24 0"},
     },
     "breakout": {
-        **{"F1": "sensed vgate", "C7": "vgate 0", "D2": "vgate 0", "C9": "l5 0", "R26": "l5 ovref", "C8": "ovref 0"},
+        **{"F1": "sensed f12", "D3": "f12 vgate", "C11": "vgate 0"},
+        **{"C7": "vgate 0", "D2": "vgate 0", "C9": "l5 0", "R26": "l5 ovref", "C8": "ovref 0"},
         **{"U7": "ovref 0", "U8": "ovref 0"},
     },
 }
@@ -95,11 +96,12 @@ POWERS = {  # of each part that has any
         "R26": "(v(l5)-v(ovref))*(v(l5)-v(ovref))/1k",
         "U7": "v(ovref)*(v(l5)-v(ovref))/1k",
         "D2": "v(vgate)*i(Vd2)",
+        "D3": "(v(f12)-v(vgate))*i(Vsense)",
     },
 }
 RATED_W = {  # F1: 468 series, 0.27 Ohm at 0.5 A; U6: as in limits.csv; U5: SOT-23-5, 2.8 K/W less than 350 mW at 25 C
     "board": {"F1": 0.25, "U6": 0.93, "U9": 0.93, "U7": 0.3, "U5": 0.35, "D1": 0.25, "D2": 0.35, "D6": 0.06},
-    "breakout": {"U6": 0.25, "U7": 0.7, "D2": 0.5},
+    "breakout": {"U6": 0.25, "U7": 0.7, "D2": 0.5, "D3": 0.5},
 }
 OTHER_W = {"board": 0.1, "breakout": 0.25}
 

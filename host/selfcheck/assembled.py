@@ -16,7 +16,7 @@ from ssdrig.rig import bring_up
 HARDWARE = Path(__file__).resolve().parents[2] / "hardware"
 THERMAL_V = 0.045  # n kT/q
 DIODE_A = 1e-9
-SCHOTTKY, SCHOTTKY_A = ("SS", "MBR05"), 4e-6  # leaks some uA from 0.1 V on, as their data sheets' curves
+SCHOTTKY, SCHOTTKY_A = ("SS", "MBR05", "1N58"), 4e-6  # leaks some uA from 0.1 V on, as their data sheets' curves
 LED_A = 1e-20  # 1.9 V at 1 mA
 # values.csv: threshold V, by how much it may be off, gfs S; and what the knee below adds at the threshold's current
 FET = {"IRL": (1.85, 0.5, 89.0, 0.175), "AO3400A": (1.05, 0.4, 26.0, 0.12), "BSS138": (1.15, 0.35, 0.5, -0.05)}
@@ -36,7 +36,17 @@ RANGES_A = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)  # of an ohmmeter, shorted
 LEADS_ohm = 0.05, 0.3  # of the meter
 METER_PART = 0.003  # that it may be off, in every reading by the same
 IN_OHM = ("crowbar path", "lock-out resistor", "gate stopper", "crowbar resistor", "PERST# held")
-EYE = ("references", "trips", "cold", "crowbar off", "climbs", "lamp", "lamps", "marks")  # no meter shows
+EYE = (
+    "references",
+    "trips",
+    "cold",
+    "crowbar off",
+    "climbs",
+    "gates climb",
+    "lamp",
+    "lamps",
+    "marks",
+)  # no meter shows
 LAMP_V = 1.5  # across a lamp that is lit
 LEAK_ohm, TURNED_ohm = 2e6, 400.0  # of an electrolytic capacitor once still, and of one that is turned
 VBUS_ohm = 1e6
@@ -228,7 +238,7 @@ class Rig:
         in_diode_range = {
             **{"through": (source, f"SW{n}"), "back": (f"SW{n}", source), "source": (f"SRC{n}", source)},
             **{"freewheel": ("GND", f"SW{n}"), "TVS": ("GND", source), "gate clamp": (f"SRC{n}", f"GATE{n}")},
-            **{"PERST# FET": ("GND", "PERST"), "PERST# back": ("PERST", "GND")},
+            **{"PERST# FET": ("GND", "PERST"), "PERST# back": ("PERST", "GND"), "12 V diode": ("SUPPLY_12V", "VGATE")},
         }
         if key in in_diode_range:
             across = self._diode_V(*in_diode_range[key])
@@ -243,7 +253,7 @@ class Rig:
             "scope resistor": (f"TAP{n}", f"SCOPE{n}"),
             **{"crowbar resistor": (f"CROWBAR{n}", f"BARGATE{n}")},
             "lock-out pull-up": (self._net("Q05", "1", rail), "VGATE" if self.kind == "breakout" else "LOGIC_5V"),
-            "VSYS": (self.parts["U1"].pins.get("39", "open"), "GND"),
+            **{"VSYS": (self.parts["U1"].pins.get("39", "open"), "GND"), "gates short": ("VGATE", "GND")},
             "lock-out line": (self.parts["U1"].pins.get("20" if self.kind == "breakout" else "1", "open"), "GND"),
         }
         if key in points:
@@ -251,8 +261,8 @@ class Rig:
         if key == "PERST# held":
             volts = self._solved(self.supply_V, ("LOGIC_5V", "PERST_LOW"), ("PERST", "GND", 1e-3))["PERST"]
             return volts / (1e-3 * (1 - volts / METER_V)) if volts < DISPLAY_V else np.inf
-        if key == "climbs":
-            ends = {f"RAIL{n}_IN", f"FUSED{n}"}
+        if key in ("climbs", "gates climb"):
+            ends = {f"RAIL{n}_IN", f"FUSED{n}"} if key == "climbs" else {"VGATE"}
             big = ("470u", "470u x 10", "turned")
             return float(any(of.value in big and ends & {*of.pins.values()} for of in self.parts.values()))
         if key == "marks":

@@ -49,8 +49,8 @@ def test_the_formula_agrees_with_the_study(mV):
     [
         *(("four_rails", mV, ms) for mV, ms in soft_start.STUDY_ms.items()),
         *((name, 5000, soft_start.STUDY_ms[5000]) for name in ("two_rails", "one_rail", None, "mine")),
-        ("one_m2_rail", 3300, 2.36),
-        ("one_rail", 5000, 4.04),
+        ("one_m2_rail", 3300, 2.56),
+        ("one_rail", 5000, 4.41),
     ],
 )
 def test_limits_of_a_rise_have_the_simulated_one_inside(build, mV, rise_ms):

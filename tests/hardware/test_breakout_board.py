@@ -75,7 +75,11 @@ def test_the_rail_is_the_boards_with_all_that_protects_it(facts):
     assert nets["R108"]["2"] == nets["F102"]["1"] and nets["F102"]["2"] == nets["Q104"]["3"]
     assert nets["U102"] == {"1": "OVREF", "2": "GND", "3": "OVSHARE0", "4": "OVGATE0", "5": "VGATE"}
     assert nets["R15"] == {"1": "PERST_HOST", "2": "PERST"} and nets["Q1"]["3"] == "PERST"
-    assert nets["F1"] == {"1": "SUPPLY_12V", "2": "VGATE"}  # the gates' lead is fused, too
+    assert nets["F1"] == {"1": "SUPPLY_12V", "2": "FUSED_12V"}  # the gates' lead is fused, too
+    # what the lock-out takes once the 12 V have gone; nothing else hangs before the diode
+    assert nets["D3"] == {"1": "VGATE", "2": "FUSED_12V"} and nets["C11"] == {"1": "VGATE", "2": "GND"}
+    assert {ref for ref, of in nets.items() if "FUSED_12V" in of.values()} == {"F1", "D3"}
+    assert nets["R125"]["1"] == nets["R127"]["1"] == "VGATE"
 
 
 def test_a_pins_net_is_that_of_the_firmware(facts):

@@ -39,8 +39,24 @@ def test_a_build_takes_it_at_a_free_input():
     divider = 12 / (100 + 12)
     assert row()["nV_per_count"] == pytest.approx(3.3e9 / 4096 / divider, rel=1e-6)
     assert row()["mV"] == 1000 * bring_up.GATE_SUPPLY_V and 1.1 * 24 * divider < 3.3
-    assert builds.with_gate_supply(builds.read("one_m2_rail"), "27:12")["gate_supply"]["mV"] == 12_000
-    wrong = ("26", "5", "x", "", "²", "27:²", "27:0", "27:31", "27:48", "27:" + "9" * 5000, "27:-5", " 27", "27:24:1")
+    assert builds.with_gate_supply(builds.read("one_m2_rail"), "27:11.7")["gate_supply"]["mV"] == 11_700
+    wrong = (
+        "26",
+        "5",
+        "x",
+        "",
+        "²",
+        "27:²",
+        "27:0",
+        "27:31",
+        "27:48",
+        "27:" + "9" * 5000,
+        "27:-5",
+        " 27",
+        "27:24:1",
+        "27:.",
+        "27:11.75",
+    )
     for name, where in (("four_rails", "27"), *(("one_rail", bad) for bad in wrong)):
         with pytest.raises(UsageError):
             builds.with_gate_supply(builds.read(name), where)

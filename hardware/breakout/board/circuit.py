@@ -2,7 +2,7 @@
 wires and gates from 12 V. The rail is that of the SATA 5 V build one_rail; with the values of m2_3v3 it is one_m2_rail.
 
 Parts have the same names, symbols and pin numbers as on the board; a land pattern gives a leaded part's legs those
-numbers. Both gates and lock-out are fed from the supply's 12 V through F1: without them the rail is off."""
+numbers. Both gates and lock-out are fed from the supply's 12 V through F1 and D3: without them the rail is off."""
 
 import csv
 import importlib.util
@@ -85,7 +85,10 @@ def shared():
         r("R30", "1k", "protection 1k", 160, 92, "FAST_OUT", "FAST"),
         c("C10", "1n", "interlock capacitor", 166, 92, "FAST"),
         # 12 V: gates, lock-out and its reference
-        Part("F1", "Fuse", "0.5 A PTC", "gate supply fuse", 116, 120, 0, False, pins("SUPPLY_12V", "VGATE")),
+        Part("F1", "Fuse", "0.5 A PTC", "gate supply fuse", 116, 120, 0, False, pins("SUPPLY_12V", "FUSED_12V")),
+        # when the 12 V go, comparator, reference and Q105 work on from C11, longer than the gates hold
+        Part("D3", "Diode", "1N5819", "gate supply diode", 108, 123, 270, False, {"2": "FUSED_12V", "1": "VGATE"}),
+        c("C11", "470u", "input bulk", 108, 131, "VGATE"),
         Part("D2", "Zener_2", "BZX79-C27", "gate supply clamp", 174, 126, 270, False, pins("VGATE", "GND")),
         Part(
             *("U6", "HT7550", "HT7550-1", "logic regulator", 124, 123, 0, False),

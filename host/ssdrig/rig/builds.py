@@ -150,9 +150,9 @@ def with_gate_supply(build: dict, where: str) -> dict:
     GPIO[:V]. Raises UsageError."""
     gpio, _, volts = where.partition(":")
     wrong: str | None = f"{where!r}"
-    if re.fullmatch(r"[0-9]{1,2}(:[0-9]{0,2})?", where):
+    if re.fullmatch(r"[0-9]{1,2}(:[0-9]{0,2}([.][0-9])?)?", where):
         row = {"gpio": int(gpio), "nV_per_count": round(1e9 * GATE_DIVIDER * fast.REFERENCE_V / fast.STEPS)}
-        build = {**build, "gate_supply": {**row, "mV": 1000 * int(volts or GATE_SUPPLY_V)}}
+        build = {**build, "gate_supply": {**row, "mV": round(1000 * float(volts or GATE_SUPPLY_V))}}
         wrong = complaint(build)
     if wrong:
         raise UsageError("--gate-supply GPIO[:V] with a free input of the ADC", wrong, "see hardware/README.md")
