@@ -10,12 +10,11 @@ import synthetic_run
 from ssdrig.base.errors import TO_ITS_END, PowerCut
 from ssdrig.drive.wear import wa
 from ssdrig.plan.rules.windows import Window
-from ssdrig.reading import RunData, table, why_ended
+from ssdrig.reading import RunData, event_words, table, why_ended
 from ssdrig.reading.events import load_events
 from ssdrig.reading.power import _count
 from ssdrig.reading.rundata import OwnWork, Rail
 from ssdrig.reading.smart import _done, _past, _shares, window_wa
-from ssdrig.serve import event_words
 
 SECOND = 10**9
 AT_REST = OwnWork("nand_written_bytes", 0.0, 0.0, 0.0)  # of a drive that does nothing on its own
@@ -45,7 +44,17 @@ def event(t_s: float, kind: str, **more) -> dict:
         (event(2, "note", text="fan on"), "fan on", "fan on"),
         (event(2, "run.end", state="failed", why="full"), "run ends: failed, full", None),
         (event(2, "run.end", state="complete", why=""), "run ends: complete", None),
-        (event(2, "other"), "other", None),
+        (event(2, "other.kind", of=1, line=3, crc="aa"), "other kind: of 1", None),
+        (event(2, "step.start", step="x", point={"read": 65}, round=2), "x read=65 begins, round 2", None),
+        (event(2, "not_run", step="x", label="x qd=1", why="no trim"), "x qd=1 is not run: no trim", None),
+        (event(2, "round", step="x", round=3, steady=False, tracked={}), "x: round 3 ends, not yet steady", None),
+        (event(2, "steady", step="x", passed=True, why=None, rounds=[1]), "x: steady", None),
+        (event(2, "laid", written_bytes=64 * 10**9), "written since the purge: 64.0 GB", None),
+        (event(2, "quiet", step="x", reached=True, after_s=4.0, floor_W=0.9), "x: quiet after 4.0 s, at 0.9 W", None),
+        (event(2, "quiet", step="x", reached=False, why="too short"), "x: not quiet: too short", None),
+        (event(2, "telemetry", bytes=None, why="gone"), "the drive's telemetry log is not saved: gone", None),
+        (event(2, "set", key="hmb", value="off", before=["on"]), "hmb is set to off", None),
+        (event(2, "witness", step="x", drive={}), None, None),
         (event(2, "clock.anchor", utc_ns=1), None, None),
         (event(2, "sums", files={}), None, None),
     ],

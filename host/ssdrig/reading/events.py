@@ -1,28 +1,10 @@
 """The events of a run folder -> polls, marks and log of RunData, in words."""
 
-from collections.abc import Mapping
-
 from ssdrig.base.errors import by_a_person
-from ssdrig.base.words import digits, size
-from ssdrig.load import ceiling
 from ssdrig.meter import trip
-from ssdrig.plan.step import label
+from ssdrig.reading import event_words
+from ssdrig.reading.event_words import QUIET, REASONS
 from ssdrig.reading.rundata import RunData, asked_cut_ns
-
-REASONS = {
-    "before": "before the load",
-    "poll": "under load",
-    "edge": "at a window's edge",
-    "after": "after the load",
-    "settled": "when settled",
-    "round": "before a round",
-    "idle": "during a rest",
-}
-
-
-def step_label(event: Mapping) -> str:
-    """The step of a step.start or step.end at its point: "rounds/point read=65 block=64KiB"."""
-    return label(str(event.get("step")), event.get("point") or {})
 
 
 def load_events(data: RunData) -> None:
@@ -31,7 +13,9 @@ def load_events(data: RunData) -> None:
     hellos = 0
     for event in data.events:
         t, kind = float(data.axis_s(event["t_ns"])), event["kind"]
-        text = kind
+        if kind in QUIET and kind != "smart.start":
+            continue
+        text = event_words.words(event)
         if kind == "smart.start":
             started[event["n"]] = t
             continue
@@ -47,9 +31,6 @@ def load_events(data: RunData) -> None:
                 data.notes.append(f"SMART poll {event['n']} failed: {event.get('why')}")
         elif kind in ("step.start", "step.end"):
             stopped = by_a_person(event.get("why"))
-            failed = "is cut short" if stopped else f"FAILS: {event.get('why')}"
-            ended = "ends" if event.get("ok") else failed
-            text = f"{event['step']} {'begins' if kind == 'step.start' else ended}"
             if kind == "step.end" and not event.get("ok"):
                 data.marks.append((t, f"{event['step']} {'cut short' if stopped else 'failed'}"))
         elif kind == "rig.hello":
@@ -80,21 +61,8 @@ def load_events(data: RunData) -> None:
         elif kind == "note":
             text = str(event.get("text"))
             data.marks.append((t, text))
-        elif kind == "run.end":
-            text = f"run ends: {event['state']}" + (f", {event['why']}" if event.get("why") else "")
-        elif kind in ("clock.anchor", "sums"):
-            continue
         data.log.append((t, text))
     for t, text in data.remarks():
         data.marks.append((t, text))
         data.log.append((t, f"note: {text}"))
     data.log.sort(key=lambda entry: entry[0])
-
-
-def ceiling_figures(event: Mapping) -> str:
-    """Speeds on a null target, of each shape of load: "693 MB/s of sequential writes, 131616 IOPS of random reads"."""
-    figures = []
-    for shape, one in ceiling.of_event(event).items():
-        speed = f"{digits(one.iops, 3)} IOPS of random" if shape.random else f"{size(one.bytes_per_s)}/s of sequential"
-        figures.append(f"{speed} {shape.word}s")
-    return ", ".join(figures)

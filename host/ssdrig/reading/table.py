@@ -42,7 +42,8 @@ from ssdrig.reading import (
 )
 from ssdrig.reading.course import Course
 from ssdrig.reading.cuts import with_cuts
-from ssdrig.reading.events import load_events, step_label
+from ssdrig.reading.event_words import step_label
+from ssdrig.reading.events import load_events
 from ssdrig.reading.rest import by_samples, per_GB
 from ssdrig.reading.row import KEYS, LAT_KEYS, LITTLE_KEYS, WHOLE, Row, Table, Verdict
 from ssdrig.reading.rundata import SECOND_NS, RunData

@@ -9,7 +9,7 @@ import numpy as np
 
 from ssdrig.reading import latency
 from ssdrig.reading.course import WINDOW_STARTS
-from ssdrig.reading.events import step_label
+from ssdrig.reading.event_words import step_label
 from ssdrig.views.svg import look
 
 MISSING = 65535  # as a code of 16 bits (pack_samples.py)

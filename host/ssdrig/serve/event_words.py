@@ -1,15 +1,11 @@
-"""The words of the page for a run and its events. Pure."""
+"""What the page of `serve` shows of a run, of its events and of its rig. Pure."""
 
 from collections.abc import Callable
 from typing import Any
 
-from ssdrig.base.errors import by_a_person
 from ssdrig.meter import calibration
-from ssdrig.reading.events import REASONS, ceiling_figures, step_label
+from ssdrig.reading.event_words import QUIET, step_label, words
 from ssdrig.reading.rundata import asked_cut_ns
-
-MOST_WORDS = 300
-QUIET = ("clock.anchor", "sums", "smart.start", "witness", "conditions", "run.start", "windows", "host")
 
 
 def facts(header: dict) -> dict:
@@ -65,55 +61,6 @@ def event(event: dict, axis_s: Callable[[int], float | None]) -> list | None:
         return None
     at_ns = asked_cut_ns(event) or event["t_ns"]  # a cut is recorded when the power is back
     return [axis_s(at_ns), kind, words(event), rig(event["hello"]) if kind == "rig.hello" else None]
-
-
-def words(event: dict) -> str:
-    """An event in words."""
-    return _words(event["kind"], event)[:MOST_WORDS]
-
-
-def _words(kind: str, event: dict) -> str:
-    if kind == "step.start":
-        return f"{step_label(event)} begins" + (f", round {event['round']}" if event.get("round") else "")
-    if kind == "step.end":
-        failed = "is cut short" if by_a_person(event.get("why")) else f"FAILS: {event.get('why')}"
-        return f"{step_label(event)} {'ends' if event.get('ok') else failed}"
-    if kind == "smart.end":
-        reason = REASONS.get(event.get("reason") or "", str(event.get("reason")))
-        return f"SMART {reason}" + ("" if event["ok"] else f": FAILED, {event.get('why')}")
-    if kind == "rig.hello":
-        return f"rig answers, boot {event['hello'].get('boot')}"
-    if kind == "load.first_io":
-        return f"first I/O of {event.get('step')}"
-    if kind == "pairing":
-        verdict = str(event.get("verdict")).replace("_", " ")
-        return f"rig and drive: {verdict}" + (f": {event['why']}" if event.get("why") else "")
-    if kind == "ceiling":
-        return f"fio alone, without the drive: {ceiling_figures(event) or event.get('why') or 'not known'}"
-    if kind == "note":
-        return f"note: {event.get('text')}"
-    if kind in ("cut.asked", "cut.dropped"):
-        words = "a cut of the power is asked for" if kind == "cut.asked" else "the cut that was asked for is not made"
-        return f"{words}: {event['why']}" if event.get("why") else words
-    if kind == "cut.fired" and event.get("cut") is None:
-        return "power cut from the web" + (f": {event['why']}" if event.get("why") else "")
-    if kind == "cut.on" and event.get("cut") is None:
-        return f"power is back after {event.get('off_s')} s"
-    if kind in ("drive.ready", "drive.missing") and event.get("cut") is None:
-        return f"the drive is back after {event.get('ready_s')} s" if kind == "drive.ready" else "the drive is MISSING"
-    if kind == "run.end":
-        return f"run ends: {event['state']}" + (f", {event['why']}" if event.get("why") else "")
-    rest = _plain({key: value for key, value in event.items() if key not in ("t_ns", "kind", "step")})
-    return f"{kind.replace('.', ' ')} {event.get('step', '')}".strip() + (f": {rest}" if rest else "")
-
-
-def _plain(value) -> str:
-    """Any value of an event as text: names without underscores, unknown values left out."""
-    if isinstance(value, dict):
-        return ", ".join(f"{str(key).replace('_', ' ')} {_plain(of)}" for key, of in value.items() if of is not None)
-    if isinstance(value, list):
-        return " ".join(map(_plain, value))
-    return {True: "yes", False: "no", None: "–"}[value] if value is None or isinstance(value, bool) else str(value)
 
 
 def rig(hello: dict) -> dict:

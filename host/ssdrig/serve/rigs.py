@@ -11,6 +11,7 @@ from typing import Any
 from ssdrig.base import latch
 from ssdrig.base.errors import JournalError
 from ssdrig.meter.pico import certificate
+from ssdrig.reading.event_words import words as words_of_event
 from ssdrig.reading.index import Run
 from ssdrig.reading.row import WHOLE
 from ssdrig.runs import integrity, journal, parts
@@ -56,7 +57,7 @@ def _of_run(run: Run, folder_of: Callable[[Run], Path]) -> dict | None:
     hellos = [event["hello"] for event in events if event["kind"] == "rig.hello"]
     if not hellos:
         return None
-    words = [event_words.words(event) for event in events if event["kind"] not in ("rig.hello", "rig.certificate")]
+    words = [words_of_event(event) for event in events if event["kind"] not in ("rig.hello", "rig.certificate")]
     boots = {str(hello.get("boot")) for hello in hellos}
     words += [f"the board was reset: {len(boots)} boots in one run"] if len(boots) > 1 else []
     return {

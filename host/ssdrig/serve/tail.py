@@ -24,7 +24,7 @@ from ssdrig.meter.frames import decode_samples
 from ssdrig.meter.messages import document, is_rail
 from ssdrig.meter.samples import SECOND_NS, Follower
 from ssdrig.reading import trust
-from ssdrig.reading.events import step_label
+from ssdrig.reading.event_words import step_label
 from ssdrig.reading.live_load import Load
 from ssdrig.reading.rundata import asked_cut_ns
 from ssdrig.runs import integrity, journal, rigbin, rigrecords
