@@ -15,6 +15,7 @@ from trace_rows import rows_of
 from ssdrig import cli
 from ssdrig.base.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.blockio import aio, nbd_numbers
+from ssdrig.commands import trace as trace_command
 from ssdrig.commands import trace_play
 from ssdrig.load import played, trace_aio, trace_nbd, trace_player, trace_targets, trace_unwritten, traceform
 from ssdrig.load.trace_nbd import NbdPipe
@@ -445,3 +446,10 @@ def test_a_real_drive_is_written_only_where_the_guard_holds_it(tmp_path, monkeyp
     assert "ALL DATA WILL BE LOST on Mine" in capsys.readouterr().err
     assert cli.main([*words, "--destroy-data", "S1"]) == 0
     assert "20 I/Os, 81.9 kB" in capsys.readouterr().out
+
+
+def test_times_below_a_minute_are_in_seconds():
+    """A trace of 0.2 s played in 0.05 s is not "0:00 in place of 0:00"."""
+    times = {"play_s": 0.05, "trace_s": 0.2, "idle_s": 0.0, "play_idle_s": 0.0}
+    assert "0.05 s in place of 0.2 s" in trace_command._scaling(times)
+    assert "2:00 in place of 4:00" in trace_command._scaling(times | {"play_s": 120.0, "trace_s": 240.0})

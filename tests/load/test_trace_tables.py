@@ -207,6 +207,14 @@ def test_a_table_in_another_order_of_columns_is_read_by_a_map(tmp_path):
     assert converted(tmp_path, MQSIM, columns=columns)[0] == rows
 
 
+def test_codes_of_an_unknown_version_are_not_taken_as_hexadecimal(tmp_path):
+    """40 and 42 are a read and a write in decimal; in hexadecimal nothing, and an UNMAP."""
+    text = "version,time,op,size,lbn\n4,7,42,512,16\n4,8,40,4096,8\n"
+    assert "line 2" in refused(tmp_path, text).seen
+    columns = chosen(["t=time:s,op=op:scsi10,size=size:B,offset=lbn:sectors"], trace_tables.ROLES)
+    assert [row[3] for row in converted(tmp_path, text, columns=columns)[0]] == [WRITE, READ]
+
+
 def test_a_table_whose_headings_name_their_units_needs_no_map(tmp_path):
     text = (
         "IO Type,Init Time (ms),Complete Time (ms),Min Offset,Size (B),Disk\n"

@@ -241,7 +241,7 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"header": header, "figures": figures}, ensure_ascii=False))
         return 0
-    print(f"{header.get('name', args.file.name)}: {figures['ios']} I/Os in {clock(figures['lasts_s'])}")
+    print(f"{header.get('name', args.file.name)}: {figures['ios']} I/Os in {_time(figures['lasts_s'])}")
     if header.get("scaled"):
         print(SCALED)
     print(f"  source       {header.get('source', 'not stated')}")
@@ -264,7 +264,7 @@ def _show(args: argparse.Namespace) -> int:
         print(f"  original     {line}")
     print(f"  sequential   {figures['sequential_percent']:.1f} %")
     print(
-        f"  pauses       {clock(figures['idle_s'])} in gaps from 25 ms on, the longest {figures['longest_gap_s']:.3f} s"
+        f"  pauses       {_time(figures['idle_s'])} in gaps from 25 ms on, the longest {figures['longest_gap_s']:.3f} s"
     )
     print(f"  range        {size(figures['range_bytes'])}")
     return 0
@@ -301,7 +301,7 @@ def _say_played(result: dict) -> None:
     words = [word for word in ("SIMULATED", "SCALED") if result[word.lower()]]
     print(f"{result['trace']} on {result['drive']}{''.join(f', {word}' for word in words)}")
     rate = f", {figures['data_rate_MBps']:.1f} MB/s while busy" if figures["data_rate_MBps"] else ""
-    print(f"  {figures['ios']} I/Os, {size(figures['bytes'])} in {clock(figures['time_s'])}{rate}")
+    print(f"  {figures['ios']} I/Os, {size(figures['bytes'])} in {_time(figures['time_s'])}{rate}")
     for name in ("all", "reads", "writes"):
         part = figures[name]
         if part["ios"]:
@@ -328,18 +328,23 @@ def _say_played(result: dict) -> None:
             print("  NOT PLAYED AT THE TRACE'S TIMES: more than 1 % of its I/Os were later than 1 ms")
 
 
+def _time(seconds: float) -> str:
+    """A time in words: m:ss, below a minute in seconds."""
+    return clock(seconds) if seconds >= 60 else f"{digits(seconds, 3)} s"
+
+
 def _scaling(times: dict) -> str:
     """What the play's times are against the trace's, and what that leaves the drive."""
-    idle = f"of {clock(times['idle_s'])} in pauses from 25 ms on"
+    idle = f"of {_time(times['idle_s'])} in pauses from 25 ms on"
     if times["play_s"] is None:
-        return f"NOT AT THE TRACE'S TIMES ({clock(times['trace_s'])}): no pauses, {idle} none is left to the drive"
+        return f"NOT AT THE TRACE'S TIMES ({_time(times['trace_s'])}): no pauses, {idle} none is left to the drive"
     rate = (
         f"{digits(times['trace_s'] / times['play_s'], 3)} times its I/Os per second"
         if times["play_s"]
         else "all at one time"
     )
-    left = f"{idle} the drive has {clock(times['play_idle_s'])} for background work"
-    return f"NOT AT THE TRACE'S TIMES: {clock(times['play_s'])} in place of {clock(times['trace_s'])}, {rate}; {left}"
+    left = f"{idle} the drive has {_time(times['play_idle_s'])} for background work"
+    return f"NOT AT THE TRACE'S TIMES: {_time(times['play_s'])} in place of {_time(times['trace_s'])}, {rate}; {left}"
 
 
 def _original(header: dict) -> list[str]:

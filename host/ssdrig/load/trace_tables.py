@@ -18,7 +18,7 @@ from ssdrig.load.traceform import FLUSH, MOST_BYTES, READ, TRIM, WRITE, ZEROES
 
 NUMBERS = ("t", "end", "lasts", "offset", "size")
 ROLES = ("t", "end", "lasts", "offset", "size", "op", "disk")
-OP_UNITS = ("words", "rwbs", "scsi", "read0", "read1")  # what an operation is written as; read1: 1 is a read
+OP_UNITS = ("words", "rwbs", "scsi", "scsi10", "read0", "read1")  # what an operation is written as; read1: 1 is a read
 _WORDS = {
     **dict.fromkeys(("r", "read", "rd"), READ),
     **dict.fromkeys(("w", "write", "wr"), WRITE),
@@ -121,6 +121,9 @@ def _operation(name: str, unit: str, t_ns: int | None, begin: int, length: int, 
     if unit == "scsi":
         is_code = re.fullmatch(r"(?:0x)?[0-9a-fA-F]{1,2}", name, re.ASCII)
         return trace_vscsi.scsi(int(name, 16), t_ns, begin, length, disk) if is_code else None
+    if unit == "scsi10":
+        is_code = re.fullmatch(r"\d{1,3}", name, re.ASCII)
+        return trace_vscsi.scsi(int(name), t_ns, begin, length, disk) if is_code else None
     if unit in ("read0", "read1"):
         value = columns.whole(name)
         op = None if value is None else READ if value & 1 == int(unit == "read1") else WRITE
@@ -168,6 +171,11 @@ def _fields(text: str) -> dict[str, Field]:
     return {role: Field(int(place.partition(":")[0]), place.partition(":")[2]) for role, _, place in parts}
 
 
+def _of_known_version(text: str) -> str:
+    """The line; "?" for one of a version whose codes may be decimal: 42 would be an UNMAP (hexadecimal) or a write."""
+    return text if text.startswith(("1,", "2,")) else "?"
+
+
 _WHOLE_S = 10**9
 _MAJOR_MINOR = re.compile(r"(\d{1,4}) (\d{1,7})( [0-9a-fA-F]{32}\s*)$", re.ASCII)
 PLAIN = (
@@ -178,6 +186,7 @@ PLAIN = (
             "1,33898,2a,512,42932745",
             Table(_fields("t=1:s op=2:scsi size=3:B offset=4:sectors"), ",", 5, 5),
             "version,time,op,size,lbn",
+            before=_of_known_version,
             step_ns=_WHOLE_S,
         ),
     ),

@@ -65,7 +65,7 @@ def dry_run_words(acts: Sequence[Act], capacity_bytes: int, rig: bool) -> str | 
     when = "after the last step" if at_end(acts) else "before the first step"
     cuts = "; no cut before they do" if any(act.do == "cuts" and not act.not_run for act in acts) else ""
     return (
-        f"pairing {LASTS_S:g} s {when}, reads at most {words.size(MOST_BYTES)} of {words.size(capacity_bytes)}:"
+        f"pairing {LASTS_S:g} s {when}, reads at most {words.size(MOST_BYTES)}:"
         f" bursts that must show on the rig's rail; if they do not, {again} (busy host: at most {TRIES * LASTS_S:g} s)"
         f"{cuts}"
     )
