@@ -11,8 +11,9 @@ from ssdrig.base import arguments
 from ssdrig.base.errors import JournalError, SsdrigError, UsageError
 from ssdrig.base.uncertain import Uncertain
 from ssdrig.base.words import size
+from ssdrig.plan import grammar, reviews, shows
 from ssdrig.plan import headline as plan_headline
-from ssdrig.plan import reviews, shows
+from ssdrig.plan.step import Step
 from ssdrig.reading import errors, library_file, review_folder, table
 from ssdrig.reading.row import Table
 from ssdrig.report import about, price, words
@@ -229,14 +230,37 @@ def apart(run: Table, reviewed: Table) -> str | None:
     """Why a run cannot be ranked with the reviewed one; None if it can."""
     if run.data.state != "complete" or run.data.why:
         return f"{ENDED.get(run.data.state, run.data.state)}{f', {run.data.why}' if run.data.why else ''}"
-    if run.plan.text != reviewed.plan.text:
+    own, other = _params(reviewed.plan), _params(run.plan)
+    if unlike := [key for key in own if key in other and own[key] != other[key]]:
+        return "; ".join(f"{key} {other[key]}, reviewed run {own[key]}" for key in unlike)
+    if not _does_the_same(run.plan, reviewed.plan):
         return "of another version of the plan"
-    own, other = dict(reviewed.plan.params), dict(run.plan.params)
-    for key in ("range", "after"):  # what makes another over-provisioning
-        own.pop(key, None)
-    if unlike := [key for key in own if own[key] != other.get(key)]:
-        return "; ".join(f"{key} {other.get(key)}, reviewed run {own[key]}" for key in unlike)
     return None
+
+
+OF_OP = ("range", "after")  # parameters that make another over-provisioning
+
+
+def _params(plan: grammar.Plan) -> dict:
+    """The parameters that must be equal in runs that are ranked."""
+    return {key: value for key, value in plan.params.items() if key not in OF_OP}
+
+
+def _does_the_same(plan: grammar.Plan, reviewed: grammar.Plan) -> bool:
+    """Whether two versions of a plan have the same steps; titles, sources, comments and views may differ."""
+    if plan.text == reviewed.text:
+        return True
+    sets = {key: value for key, value in reviewed.params.items() if key in OF_OP and key in plan.params}
+    try:
+        alike = grammar.read(plan.text, "plan", plan.variant, {**plan.params, **sets}) if sets else plan
+    except UsageError:
+        return False
+    return _steps(alike.steps) == _steps(reviewed.steps)
+
+
+def _steps(steps: Sequence[Step]) -> list:
+    """What the steps do: values with defaults, not the words that a plan has for them."""
+    return [(step.path, step.do, step.keys, _steps(step.steps)) for step in steps]
 
 
 def cards(section: reviews.Section, members_of: Sequence[Member]) -> str:
