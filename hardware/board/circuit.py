@@ -163,8 +163,8 @@ def rail_parts(n, x, y):
     put("U02", "TL331", "comparator", "TL331", 58, 26.5, compared)
     put("R24", "R", "lock-out hysteresis", text["ovp_hysteresis"], 13, 26, {"1": share, "2": f"OVGATE{n}"})
     # with a comparator that is missing the rail is off; two, for with none of them Q05 is too slow
-    put("R25", "R", "pull 4k7", text["ovp_pull_up"], 13, 28, {"1": "LOGIC_5V", "2": f"OVGATE{n}"})
-    put("R27", "R", "pull 4k7", text["ovp_pull_up"], 20, 28, {"1": "LOGIC_5V", "2": f"OVGATE{n}"})
+    put("R25", "R", "pull 4k7", text["ovp_pull_up"], 13, 28, {"1": "LOCK_5V", "2": f"OVGATE{n}"})
+    put("R27", "R", "pull 4k7", text["ovp_pull_up"], 20, 28, {"1": "LOCK_5V", "2": f"OVGATE{n}"})
     put(
         "Q05",
         "NFET_SOT23",

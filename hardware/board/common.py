@@ -118,7 +118,7 @@ def common_parts():
         Part("D7", "LED", "3.3 V", "LED green", 211, 95, 90, False, {"2": "LED_3V3", "1": "GND"}),
         *(
             Part(f"T{k + 1}", "TestPoint", "TP", "", 140 + 6 * k, 146, 0, False, {"1": net})
-            for k, net in enumerate(("VGATE", "GND", "GND", "+3V3", "LOGIC_5V", "OVREF"))
+            for k, net in enumerate(("VGATE", "GND", "GND", "+3V3", "LOGIC_5V", "OVREF", "LOCK_5V"))
         ),
         r("R12", "4k7", "pull 4k7", 142, 108, "PWDIS", "GND"),
         # the host drives PERST# high: Q1 pulls low behind this
@@ -160,7 +160,14 @@ def common_parts():
             False,
             {"1": "LOGIC_6V", "2": "LOGIC_6V", "3": "LOGIC_5V", "4": "GND"},
         ),
-        Part("C9", "C", "4u7", "boost input", 108, 138, 270, False, {"1": "LOGIC_6V", "2": "GND"}),
+        # bears what the 5 V input does: it gets that where U6 is short
+        Part("C9", "C", "4u7", "regulator capacitor", 108, 138, 270, False, {"1": "LOGIC_6V", "2": "GND"}),
+        # RAIL1 shorted: C9 and C4 empty through these and not through the regulators, output to input
+        Part("D8", "Diode", "MBR0540", "boost diode", 124, 118, 180, False, {"2": "LOGIC_6V", "1": "LOGIC_IN"}),
+        Part("D9", "Diode", "MBR0540", "boost diode", 124, 137, 180, False, {"2": "LOGIC_5V", "1": "LOGIC_6V"}),
+        # LOGIC_5V gone: from C10 the lock-outs still empty the gates, which would hold for tens of ms
+        Part("D3", "Diode", "MBR0540", "boost diode", 188, 117, 180, False, {"2": "LOGIC_5V", "1": "LOCK_5V"}),
+        Part("C10", "C", "10u", "lock-out capacitor", 196, 119, 270, False, {"1": "LOCK_5V", "2": "GND"}),
         Part("C7", "C", "1u", "boost output", 116, 126, 270, False, {"1": "LOGIC_IN", "2": "GND"}),
         # the logic's own fuse: what is short behind it takes neither the supply nor the 5 V rail along
         Part("F1", "Fuse", "0.5 A slow", "crowbar fuse 0.5 A", 116, 120, 0, False, {"1": "RAIL1_IN", "2": "LOGIC_IN"}),

@@ -342,7 +342,7 @@ def copper():
     return items
 
 
-@functools.cache  # some 1.5 s
+@functools.cache  # takes seconds
 def labels():
     return silk.labels(PARTS, place.places(), lands(), tracks())
 

@@ -15,7 +15,7 @@ SLIDES_mm = (
     0.0,
     *(sign * mm for mm in (0.5, 1.0, 1.3, 1.6, 2.0, 2.3, 2.7, 3.0, 3.5, 4.0) for sign in (1, -1)),
 )  # along the part
-TRIES = 40  # at finding a place for every reference
+TRIES = 80  # at finding a place for every reference
 
 SATA = ((-10.16, "PWDIS"), (-5.08, "GND"), (0, "5V"), (5.08, "GND"), (10.16, "12V"))
 SIDE_BAND = ("CLKREQ", "PEWAKE", "SMBCLK", "SMBDAT")

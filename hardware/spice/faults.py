@@ -217,8 +217,10 @@ def in_test_V(fault: Fault | None, rail: str) -> float:
     """What is left of a rail at work once `rig doctor` has pulled the lock-outs' reference down."""
     of, differs = limits.own(rail)
     volts = simulate.values(of)["voltage"]
-    protection = (HERE / "protection.lib").read_text().replace("ovp_reference", "v(ovref)")
-    protection += f"Vovref ovref 0 pwl(0 {{ovp_reference}} 1m {{ovp_reference}} 1.01m {TEST_REFERENCE_V})\n"
+    pulled = f"pwl(0 {{ovp_reference}} 1m {{ovp_reference}} 1.01m {TEST_REFERENCE_V})"
+    protection = (
+        (HERE / "protection.lib").read_text().replace("ovreference 0 {ovp_reference}", f"ovreference 0 {pulled}")
+    )
     edit = (lambda text: faulty(fault, text)) if fault and fault.file == "rig.lib" else str
     more = faulty(fault, protection) if fault and fault.file != "rig.lib" else protection
     given = {"final": volts, "rise": 1e-5, "c_load": simulate.LITTLE_F, "p_load": 0.1}

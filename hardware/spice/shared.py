@@ -39,6 +39,7 @@ VSYS_V = 5.5
 SHORTS = {  # nodes at the ends of a part
     "board": {
         **{"F1": "sensed lin", "C7": "lin 0", "C9": "l6 0", "C4": "l5 0"},
+        **{"D3": "l5 lock5", "C10": "lock5 0", "D8": "l6 lin", "D9": "l5 l6"},
         **{"R26": "l5 ovref", "C8": "ovref 0"},
         **{"U7": "ovref 0", "U8": "ovref 0", "L1": "l5 lx", "D1": "boost vgate", "R13": "vgate fb", "R14": "fb 0"},
         **{"C6": "vgate fb", "D2": "vgate fb", "C5": "vgate 0", "R23": "vgate led24", "D6": "led24 0"},
@@ -73,6 +74,7 @@ OF_AN_IC = ("supply open", "output low", "output high", "input to output")
 REGULATORS = {"board": {"U6": "lin l6", "U9": "l6 l5"}, "breakout": {"U6": "u6 l5"}}  # input, output
 WRONG_IN_V = 24.0  # at the input of 5 V: the highest of the wrong supplies
 LOGIC_V = 4.65, 5.2  # of LOGIC_5V: what step 3 reads
+LOCK_OUT_V = 0.7  # the least threshold of Q5: with less at its pull-up it opens no gate
 LOCK_OUT_TEST_Ohm = 470  # R27, which `rig doctor` puts across the reference
 # U5's switch, which closes for 0.1 us of each 0.5 whatever its current, where it has no inductor: 0.8 Ohm for a fifth
 SWITCHES = "BU5hard boost 0 i=v(boost)/4*0.5*(1 + tanh((v(l5) - 1.8)/50m))\n"
@@ -188,8 +190,7 @@ def row(build: str, part: str, kind: str) -> dict:
     }
     rails = []
     for m in (on, alone):
-        pull_up = m["vgate"] if build == "breakout" else m["l5"]
-        left = round(m["vgate"], 1), round(m["reference"], 2), round(pull_up, 1)
+        left = round(m["vgate"], 1), round(m["reference"], 2), round(m["pull_up"], 1)
         rails += [rail(name, *left) for name in RAILS[build]]
     heat["FET"] = max(of[3] for of in rails)
     melts = max(abs(m["supply"]) for m in cases) > FUSE_A
@@ -219,7 +220,7 @@ def row(build: str, part: str, kind: str) -> dict:
     if on_part >= 0.95:
         test = f"Rtest ovref 0 {LOCK_OUT_TEST_Ohm}\n"
         tested = simulate.measured("shared", "sata_5v", more=text + test, **own)
-        if tested["reference"] > faults.TEST_REFERENCE_V:
+        if tested["reference"] > faults.TEST_REFERENCE_V or tested["pull_up"] < LOCK_OUT_V:
             seen_by.append("doctor")  # no lock-out trips
     if host_A > HOST_A or max(m["vsys"] for m in cases) > VSYS_V:
         does.append("host")

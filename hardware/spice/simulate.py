@@ -312,6 +312,34 @@ def wrong_supply(rail: str, final: float, rise: float, **changes: float | str) -
     return measured("overvoltage", rail, more=protection, final=final, rise=rise, **changes)
 
 
+# how the logic's own input goes, and when after that (before it: less than 0) a supply becomes too high
+WAYS_GONE = ({"fall": 1e-5}, {"fall": 1e-3}, {"fall": 0.1}, {"hot": 1})
+LATER_s = (-0.02, 1e-4, 1e-3, 4e-3, 1e-2, 3e-2)
+JOINED = {
+    "compare": "vgate",
+    "reference": "ovref",
+    "lock5": "lock5",
+}  # of protection.lib's supplies: shared_board.lib's
+
+
+def logic_gone(rail: str, final: float, library: str = "", **changes: float | str) -> dict[str, float]:
+    """Measures of logic_gone.cir with the board's supplies: drive_peak and drive_end in V, charge in C.
+    library: another text than that of shared_board.lib."""
+    protection = (HERE / "protection.lib").read_text()
+    for name, node in JOINED.items():
+        line = r"V\1 \2 " + node + " 0" if name != node else ""
+        protection, count = re.subn(rf"^V({name}) (\w+) 0 .*$", line, protection, flags=re.M)
+        if count != 1:
+            raise RuntimeError(f"expected one supply V{name} in protection.lib, found {count}")
+    shared = (
+        (library or (HERE / "shared_board.lib").read_text())
+        .replace("Vsense1 rail1 0 {rail1}", "Vsense1 rail1 0 pwl(0 {rail1} {gone} {rail1} {gone + fall} {rail1_end})")
+        .replace("Vwarm warm 0 pwl(0 0 30m 0 31m 1)", "Vwarm warm 0 0")
+    )
+    gate = lambda text: text.replace("Vgate vg 0 {gate_supply}", "Vgate vg vgate 0")
+    return measured("logic_gone", rail, more=protection + shared, edit=gate, final=final, **changes)
+
+
 def wrong_row(rail: str, c: float) -> list[float]:
     """The most that the drive gets (V) at its peak, by rise time, and in the end, of all wrong supplies."""
     peaks, stays = [], 0.0

@@ -252,7 +252,7 @@ class Rig:
             **{"gate stopper": (self._net("Q01", "1", rail), f"GATE{n}"), "SIDEBAND_OFF": ("SIDEBAND_OFF", "GND")},
             "scope resistor": (f"TAP{n}", f"SCOPE{n}"),
             **{"crowbar resistor": (f"CROWBAR{n}", f"BARGATE{n}")},
-            "lock-out pull-up": (self._net("Q05", "1", rail), "VGATE" if self.kind == "breakout" else "LOGIC_5V"),
+            "lock-out pull-up": (self._net("Q05", "1", rail), "VGATE" if self.kind == "breakout" else "LOCK_5V"),
             **{"VSYS": (self.parts["U1"].pins.get("39", "open"), "GND"), "gates short": ("VGATE", "GND")},
             "lock-out line": (self.parts["U1"].pins.get("20" if self.kind == "breakout" else "1", "open"), "GND"),
         }

@@ -47,6 +47,7 @@ def supplies() -> list[Figure]:
                 cases += [(build, rail, final, rise, changes | way) for rise in simulate.RISES_s for final in finals]
     with ThreadPoolExecutor(2) as pool:
         made = list(pool.map(lambda case: simulate.wrong_supply(*case[1:4], **case[4]), cases))
+    gone = _logic_gone(simulate, limits)
     most = dict.fromkeys(MOST_V, 0.0)
     for (build, *_), m in zip(cases, made, strict=True):
         most[build] = max(most[build], m["drive_peak"], m["drive_end"])
@@ -55,8 +56,31 @@ def supplies() -> list[Figure]:
             at_most(f"{build}: most at the drive of {len(cases)} cases", most[build], "V", MOST_V[build])
             for build in most
         ),
+        *(
+            at_most(f"{rail}: most at the drive, the board's logic without its input", most_V, "V", MOST_V[rail])
+            for rail, most_V in gone.items()
+        ),
         exactly("figures of the tables of hardware/spice/README.md that the studies do not give", _off(), "", 0),
     ]
+
+
+def _logic_gone(simulate, limits) -> dict[str, float]:
+    """{rail: the most that a drive gets} where the logic's own input goes, of all ways, times and corners."""
+    cases = [
+        (rail, final, limits.corner_changes("overvoltage", corner, simulate.values(rail)) | way | {"later": later})
+        for rail in simulate.WRONG_RAILS
+        for final in (5, 12, 15, 24)
+        if final > 1.15 * simulate.values(rail)["voltage"]
+        for corner in ("low", "high")
+        for way in simulate.WAYS_GONE
+        for later in simulate.LATER_s
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda case: simulate.logic_gone(*case[:2], **case[2]), cases))
+    most = dict.fromkeys(simulate.WRONG_RAILS, 0.0)
+    for (rail, *_), m in zip(cases, made, strict=True):
+        most[rail] = max(most[rail], m["drive_peak"], m["drive_end"])
+    return most
 
 
 def _off() -> int:

@@ -190,7 +190,7 @@ def check_rail(n, nets):
     assert [at(ref("U02"), pin) for pin in "1245"] == ["OVREF", "GND", f"OVGATE{n}", "VGATE"]
     assert at(ref("Q05"), "1") == f"OVGATE{n}"
     for pull_up in ("R25", "R27"):
-        assert [at(ref(pull_up), pin) for pin in "12"] == ["LOGIC_5V", f"OVGATE{n}"]
+        assert [at(ref(pull_up), pin) for pin in "12"] == ["LOCK_5V", f"OVGATE{n}"]
     assert at(ref("R21"), "1") == f"GATE{n}" and at(ref("R21"), "2") == at(ref("Q05"), "3")
     assert at(ref("R20"), "2") == at(ref("Q05"), "2") == "GND"
     assert at(ref("U01"), "3") == f"ALERT{n}"
@@ -264,6 +264,10 @@ def test_gate_supply_voltage():
     # before rail 1's switch: always on; after two regulators that bear 24 V there, one of which may be short
     assert (at("F1", "1"), at("F1", "2"), at("U6", "1"), at("U6", "2")) == ("RAIL1_IN", *["LOGIC_IN"] * 3)
     assert at("U6", "3") == at("U9", "1") == at("U9", "2") == at("C9", "1")
+    # RAIL1 short: what is after a regulator leaves past it; LOGIC_5V gone: the lock-outs keep what they need in C10
+    for diode, cathode, anode in (("D8", "LOGIC_IN", "LOGIC_6V"), ("D9", "LOGIC_6V", "LOGIC_5V")):
+        assert (at(diode, "1"), at(diode, "2")) == (cathode, anode)
+    assert (at("D3", "1"), at("D3", "2")) == ("LOCK_5V", "LOGIC_5V") and at("C10", "1") == "LOCK_5V"
     assert at("U9", "3") == "LOGIC_5V" == at("R26", "1") and at("U6", "4") == at("U9", "4") == "GND"
     # VSYS: what the Pico draws must not pull the lock-outs' supply down
     assert [net for net, nodes in NETS.items() if ("U1", "39") in nodes] == []
@@ -289,7 +293,7 @@ def test_pins_from_outside_are_protected():
 def test_a_probe_finds_what_the_first_power_up_asks_for():
     nets = sorted(next(iter(part.nets.values())) for part in PARTS.values() if part.symbol == "TestPoint")
     of_rails = [f"{name}{n}" for name in ("GATE", "SRC", "SW", "OFF", "DISCHARGE") for n in range(4)]
-    assert nets == sorted([*of_rails, "VGATE", "GND", "GND", "+3V3", "LOGIC_5V", "OVREF"])
+    assert nets == sorted([*of_rails, "VGATE", "GND", "GND", "+3V3", "LOGIC_5V", "OVREF", "LOCK_5V"])
 
 
 @pytest.mark.parametrize("lamp, net", [*((f"D{n + 1}05", f"SW{n}") for n in range(4)), ("D6", "VGATE"), ("D7", "+3V3")])

@@ -190,7 +190,7 @@ def test_a_drive_that_is_plugged_while_its_rail_is_off_keeps_every_limit(rail):
 
 
 @ngspice
-@pytest.mark.parametrize("logic_V", [4.1, 5.04])
+@pytest.mark.parametrize("logic_V", [3.8, limits.LOCK_MOST_V])
 @pytest.mark.parametrize("rail", ["m2_3v3", "sata_5v", "sata_12v", "breakout"])
 def test_a_drive_that_is_plugged_live_passes_no_limit_of_the_rig(rail, logic_V):
     """The lock-out trips at the peak of that current at the rail's upper end, and SW rings: Q04, D02 and SCOPE bear it,
@@ -208,7 +208,7 @@ def test_a_drive_that_is_plugged_live_passes_no_limit_of_the_rig(rail, logic_V):
     [("sata_12v", 22, {"VDS", "reverse voltage"}), ("sata_12v", 150, {"VDS"}), ("sata_5v", 22, {"VDS", "SCOPE"})],
 )
 def test_a_faster_lock_out_would_ring_beyond_them(rail, off_Ohm, what):
-    changes = {"live": 1, "lockout_off_resistor": off_Ohm, "lockout_supply": 5.04, "ovp_overdrive": 2e-3}
+    changes = {"live": 1, "lockout_off_resistor": off_Ohm, "lockout_supply": limits.LOCK_MOST_V, "ovp_overdrive": 2e-3}
     assert what <= {one.limit.what for one in limits.beyond("hotplug", rail, "high", **changes)}
 
 

@@ -32,7 +32,7 @@ NETS = {
     "VBUS{n}": "pvbus",
     "OVSHARE{n}": "ovt",
     "OVGATE{n}": "og",
-    "LOGIC_5V": "logic5",
+    "LOCK_5V": "lock5",
     "OVEMPTY{n}": "ovd",
     "LED{n}": "ledn",
     "BARLED{n}": "barledn",
@@ -113,7 +113,7 @@ def test_the_comparators_supply_is_the_simulated_one(rail):
     n = next(k for k, row in enumerate(circuit.RAILS) if row[0] == rail)
     (comparator,) = [part for part in circuit.rail_parts(n, 0, 0)[0] if part.symbol == "TL331"]
     (supply,) = re.findall(r"^Vcompare ovsupply 0 \{(\w+)\}", PROTECTION, re.M)
-    assert {"VGATE": "gate_supply", "LOGIC_5V": "lockout_supply"}[comparator.nets["5"]] == supply
+    assert {"VGATE": "gate_supply", "LOCK_5V": "lockout_supply"}[comparator.nets["5"]] == supply
 
 
 @pytest.mark.parametrize(

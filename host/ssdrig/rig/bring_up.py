@@ -327,7 +327,7 @@ def _of_rail(
         out.append(Reading(2, "interlock", n, words, "kOhm", 21.0, 23.0, "R10: the crowbar would close too soon"))
     if circuit.lock_out:
         on_12V = circuit.gates_V < GATE_SUPPLY_V
-        words, do = f"gate of Q05 to {'VGATE' if on_12V else 'LOGIC_5V'}", "R25, R27: one of the two, or another value"
+        words, do = f"gate of Q05 to {'VGATE' if on_12V else 'LOCK_5V'}", "R25, R27: one of the two, or another value"
         pull_up_kOhm = BREAKOUT_PULL_UP_kOhm if on_12V else PULL_UP_kOhm
         out.append(Reading(2, "lock-out pull-up", n, words, "kOhm", 0.983 * pull_up_kOhm, 1.021 * pull_up_kOhm, do))
         out.append(Reading(4, "lamp", n, "is its green lamp lit", "yes", 1, 1, "D05 turned, R22"))
