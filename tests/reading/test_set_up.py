@@ -138,3 +138,14 @@ def test_a_review_says_once_what_differs_in_its_numbers_alone(tmp_path):
         runs[name] = reading.begin(w.end())
     lines = re.findall(r"<li>(load average[^<]*)", hosts_of_review(runs))
     assert len(lines) == 1 and lines[0].startswith("load average 6.17") and "(one; alike in 2 other runs)" in lines[0]
+
+
+def test_how_far_the_written_data_compresses_is_a_line():
+    rows = [
+        {"compressible": 0, "pool": True, "compressed_percent": 100.3, "distinct_percent": 100.0},
+        None,
+        {"pool": 1},
+    ]
+    before, after = set_up.of([{"kind": "conditions", "when": "before", "found": {}}, {"kind": "data", "rows": rows}])
+    (line,) = set_up.lines(before, after)
+    assert line.words == "Written data, from a pool" and "100.3 %" in line.before and "100 % of" in line.before

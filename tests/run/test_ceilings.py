@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from ssdrig.base.errors import LoadError
-from ssdrig.load import ceiling
+from ssdrig.load import ceiling, written_data
 from ssdrig.run import ceilings
 
 KEYS = {"pattern": "random", "read": 50, "block": ((4096, 100),), "qd": 4, "threads": 1, "engine": "auto"}
@@ -64,3 +64,23 @@ def test_run_goes_on_where_fio_cannot_measure(monkeypatch, book, show):
 
 def test_plan_without_loads_measures_nothing(book, show):
     assert ceilings.measured([act("idle", {})], "/dev/x", {}, book, show) == {} and not book.rows and not show.lines
+
+
+def test_data_of_each_kind_of_write_is_journaled(monkeypatch, book, show):
+    monkeypatch.setattr(written_data, "measured", lambda kinds: [kind._asdict() for kind in kinds])
+    shapes = ceilings.wanted([act(), act(keys=KEYS | {"compressible": 50})])
+    pooled = {shape: ceiling.Ceiling(shape, 1e5, 4096e5, pool=not shape.compressible) for shape in shapes}
+    ceilings.data(shapes, pooled, book, show)
+    rows = [{"compressible": 0, "pool": True}, {"compressible": 50, "pool": False}]
+    assert book.rows == [("data", {"rows": rows, "why": None})]
+    ceilings.data([shape for shape in shapes if shape.word == "read"], pooled, book, show)
+    assert len(book.rows) == 1
+
+
+def test_run_goes_on_where_the_data_is_not_known(monkeypatch, book, show):
+    def measured(kinds):
+        raise LoadError("a sample", "exit code 1", "-")
+
+    monkeypatch.setattr(written_data, "measured", measured)
+    ceilings.data(ceilings.wanted([act()]), {}, book, show)
+    assert book.rows == [("data", {"rows": [], "why": "exit code 1"})] and "exit code 1" in show.lines[0]

@@ -137,6 +137,7 @@ _WORDS: dict[str, Callable[[Mapping], str]] = {
     "ceiling": lambda event: (
         f"fio alone, without the drive: {ceiling_figures(event) or event.get('why') or 'not known'}"
     ),
+    "data": lambda event: f"written data measured{_why(event)}",
     "note": lambda event: f"note: {event.get('text')}",
     "not_run": lambda event: f"{event.get('label') or event.get('step')} is not run{_why(event)}",
     "budget": lambda event: f"the budget ends the run before {event.get('step')}{_why(event)}",

@@ -46,11 +46,12 @@ class Line(NamedTuple):
 
 
 def of(events: Sequence[Mapping]) -> tuple[dict, dict]:
-    """The first and the last event `conditions`, {} without one."""
+    """The first and the last event `conditions`, {} without one; the first with the `rows` of the event `data`."""
     conditions = [event for event in events if event.get("kind") == "conditions"]
     before = [dict(event) for event in conditions if event.get("when") == "before"]
     after = [dict(event) for event in conditions if event.get("when") == "after"]
-    return (before or [{}])[0], (after or [{}])[-1]
+    rows = next((event.get("rows") for event in events if event.get("kind") == "data"), None)
+    return (before or [{}])[0] | ({"data": rows} if rows else {}), (after or [{}])[-1]
 
 
 def lines(before: Mapping, after: Mapping) -> list[Line]:
@@ -65,8 +66,24 @@ def lines(before: Mapping, after: Mapping) -> list[Line]:
     if mitigated:
         on = sum(value.startswith("Mitigation") for value in mitigated)
         out.append(Line("CPU mitigations", f"{on} of {len(mitigated)} vulnerabilities", ""))
+    out += _of_data(before.get("data"))
     if moved := other_bytes(one, two):
         out.append(Line("I/O of other disks in the run", f"{size(moved[0])} read, {size(moved[1])} written", ""))
+    return out
+
+
+def _of_data(rows) -> list[Line]:
+    """How far the data that fio wrote can be compressed and deduplicated."""
+    out = []
+    for row in rows if isinstance(rows, list) else []:
+        known = row if isinstance(row, Mapping) else {}
+        left, distinct, share = (
+            _number(known.get(key)) for key in ("compressed_percent", "distinct_percent", "compressible")
+        )
+        if left is not None and distinct is not None:
+            name = "Written data" + (f", {share:g} % compressible" if share else "")
+            name += ", from a pool" if known.get("pool") else ""
+            out.append(Line(name, f"zlib leaves {left:g} %; {distinct:g} % of its 4 KiB blocks differ", ""))
     return out
 
 

@@ -1,12 +1,13 @@
 """The load generator's ceiling for each load of a plan: measured before its first step, journaled, printed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ssdrig.base.errors import LoadError
 from ssdrig.base.progress import Progress
 from ssdrig.base.words import size
-from ssdrig.load import ceiling
+from ssdrig.load import ceiling, written_data
 from ssdrig.load.ceiling import Ceiling, Shape
+from ssdrig.load.written_data import Kind
 from ssdrig.plan.expand import Act
 from ssdrig.runs.journal import Journal
 
@@ -32,6 +33,19 @@ def measured(
     book.event("ceiling", rows=[row.as_json() for row in rows], why=None, link_bytes_per_s=link)
     show.say(line(rows))
     return {row.shape: row for row in rows}
+
+
+def data(shapes: Iterable[Shape], known: Mapping[Shape, Ceiling], book: Journal, show: Progress) -> None:
+    """Journal how far the data of these loads can be compressed and deduplicated."""
+    writes = [shape for shape in shapes if shape.word == "write"]
+    kinds = {Kind(shape.compressible, shape in known and known[shape].pool) for shape in writes}
+    if not kinds:
+        return
+    try:
+        book.event("data", rows=written_data.measured(sorted(kinds)), why=None)
+    except LoadError as error:
+        book.event("data", rows=[], why=error.seen)
+        show.warn(f"whether the written data can be compressed is not known: {error.seen}")
 
 
 def wanted(acts: Sequence[Act]) -> list[Shape]:

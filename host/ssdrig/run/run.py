@@ -434,6 +434,7 @@ def carry_out(
             stage.laid, stage.words = prepared.laid, tuple(getattr(args, "words", ()))
             stage.log = getattr(args, "application_log", None)
             stage.ceilings = ceilings.measured(prepared.acts, lambda: bench_.fio_target, before["found"], book, show)
+            ceilings.data(ceilings.wanted(prepared.acts), stage.ceilings, book, show)
             late = pairing.at_end(prepared.acts)
             if rig and late:
                 rig.unpaired = pairing.forbids_cuts(pairing.put_off(book), bench_.simulated)
