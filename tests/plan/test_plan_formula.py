@@ -153,3 +153,10 @@ def test_any_text_is_a_formula_or_a_value_error(text):
         assert formula.evaluate(formula.parse(text), lambda path, name: Uncertain(1.0, 0.0))
     except ValueError as error:
         assert str(error)
+
+
+def test_a_figure_that_is_unknown_gives_its_reason():
+    """Such as the write amplification of a load of a second, whose error is over its limit."""
+    known = {"one": Uncertain(1.0, 0.1), "two": Uncertain(None, None, "unknown", "its error would be 22 %")}
+    result = formula.evaluate(formula.parse("one.wa / two.wa"), lambda path, name: known[path])
+    assert result.value is None and result.why == "two.wa is unknown: its error would be 22 %"

@@ -115,7 +115,8 @@ def _of(node: Node, inputs: Mapping[str, Uncertain]) -> Uncertain:
     if isinstance(node, Name):
         figure = inputs[str(node)]
         unknown = figure.value is None or not math.isfinite(figure.value)
-        return Uncertain(None, None, uncertain.UNKNOWN, f"{node} is unknown") if unknown else figure
+        why = f"{node} is unknown" + (f": {figure.why}" if figure.why else "")
+        return Uncertain(None, None, uncertain.UNKNOWN, why) if unknown else figure
     if not isinstance(node, Term):
         return Uncertain(node, 0.0)
     left, right = _of(node.left, inputs), _of(node.right, inputs)
