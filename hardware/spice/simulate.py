@@ -340,6 +340,35 @@ def logic_gone(rail: str, final: float, library: str = "", **changes: float | st
     return measured("logic_gone", rail, more=protection + shared, edit=gate, final=final, **changes)
 
 
+OF_BREAKOUT = {
+    "gate_supply": "vgate",
+    "lockout_supply": "vgate",
+    "ovp_reference": "ovref",
+}  # value: net of the breakout
+GONE_s = (1e-4, 4e-3, 0.1, 0.3, 0.6)  # after the breakout's 12 V have gone
+
+
+def gone_12v(rail: str, final: float, held: bool = True, **changes: float | str) -> dict[str, float]:
+    """Measures of gone_12v.cir on the breakout's board: drive_peak, drive_end and before in V. held: with D3 and C11"""
+    protection = (HERE / "protection.lib").read_text()
+    for name, net in OF_BREAKOUT.items():
+        protection = re.sub(rf"^(V\w+ \w+) 0 \{{{name}\}}", rf"\1 {net} 0", protection, flags=re.M)
+    protection = re.sub(r"(?<!\{)\bovp_reference\b", "v(ovref)", protection)
+    text = (HERE / "shared_breakout.lib").read_text()
+    supply = "pwl(0 {rail12} 20m {rail12} {20m + fall} 0)"
+    for line, instead in (
+        ("Vsense12 rail12n 0 {rail12}", f"Vsense12 rail12n 0 {supply}"),
+        ("CC11 vgate 0 10u", "CC11 vgate 0 {input_bulk} ic={rail12}" if held else ""),
+        ("DD3 f12 vgate schottky", "DD3 f12 vgate schottky" if held else "RD3 f12 vgate 1m"),
+        ("Rlogic vgate 0 {ovp_pull_up/2}", ""),  # the rail's own pull-ups are there
+    ):
+        if line not in text:
+            raise RuntimeError(f"expected {line} in shared_breakout.lib")
+        text = text.replace(line, instead)
+    gates = lambda lib: lib.replace("Vgate vg 0 {gate_supply}", "Vgate vg vgate 0")
+    return measured("gone_12v", rail, more=protection + text, edit=gates, final=final, **changes)
+
+
 def wrong_row(rail: str, c: float) -> list[float]:
     """The most that the drive gets (V) at its peak, by rise time, and in the end, of all wrong supplies."""
     peaks, stays = [], 0.0

@@ -47,7 +47,7 @@ def supplies() -> list[Figure]:
                 cases += [(build, rail, final, rise, changes | way) for rise in simulate.RISES_s for final in finals]
     with ThreadPoolExecutor(2) as pool:
         made = list(pool.map(lambda case: simulate.wrong_supply(*case[1:4], **case[4]), cases))
-    gone = _logic_gone(simulate, limits)
+    gone, gone_12v = _logic_gone(simulate, limits), _gone_12v(simulate, limits)
     most = dict.fromkeys(MOST_V, 0.0)
     for (build, *_), m in zip(cases, made, strict=True):
         most[build] = max(most[build], m["drive_peak"], m["drive_end"])
@@ -59,6 +59,10 @@ def supplies() -> list[Figure]:
         *(
             at_most(f"{rail}: most at the drive, the board's logic without its input", most_V, "V", MOST_V[rail])
             for rail, most_V in gone.items()
+        ),
+        *(
+            at_most(f"{build}: most at the drive, its 12 V gone", most_V, "V", MOST_V[build])
+            for build, most_V in gone_12v.items()
         ),
         exactly("figures of the tables of hardware/spice/README.md that the studies do not give", _off(), "", 0),
     ]
@@ -80,6 +84,22 @@ def _logic_gone(simulate, limits) -> dict[str, float]:
     most = dict.fromkeys(simulate.WRONG_RAILS, 0.0)
     for (rail, *_), m in zip(cases, made, strict=True):
         most[rail] = max(most[rail], m["drive_peak"], m["drive_end"])
+    return most
+
+
+def _gone_12v(simulate, limits) -> dict[str, float]:
+    """{build of the breakout's board: the most that a drive gets} where its 12 V go, of all ways and times."""
+    cases = []
+    for build in limits.BREAKOUTS:
+        rail, own = limits.own(build)
+        changes = own | limits.corner_changes("overvoltage", "high", simulate.values(rail) | own)
+        ways = [{"final": final, "fall": fall} for final in (7, 12, 24) for fall in (1e-5, 1e-3, 2e-2)]
+        cases += [(build, rail, changes | way | {"later": later}) for way in ways for later in simulate.GONE_s]
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda case: simulate.gone_12v(case[1], **case[2]), cases))
+    most = dict.fromkeys(limits.BREAKOUTS, 0.0)
+    for (build, *_), m in zip(cases, made, strict=True):
+        most[build] = max(most[build], m["drive_peak"], m["drive_end"])
     return most
 
 

@@ -138,6 +138,16 @@ def test_where_a_lock_out_trips_follows_from_three_readings(supply_V, reference_
     assert bring_up.trips_at(0, known, digit) == []
 
 
+@pytest.mark.parametrize(
+    ("lead_V", "logic_V", "ok"),
+    [(4.75, 4.61, True), (5.0, 4.87, True), (5.25, 4.93, True), (5.25, 4.72, False), (4.75, 4.49, False)],
+)
+def test_the_logics_drop_is_judged_by_the_supply(lead_V, logic_V, ok):
+    leads = [checks.figure("leads", n, volts, "V", 0.0, 13.0, "") for n, volts in enumerate((3.3, lead_V, 12.0))]
+    (drop,) = bring_up.derived(checks.figure("logic supply", None, logic_V, "V", 4.45, 5.2, ""), leads, {})
+    assert (drop.name, drop.ok) == ("logic drop", ok) and drop.value == pytest.approx(min(5, lead_V) - logic_V)
+
+
 def test_resistors_are_those_of_the_values():
     with open(ROOT / "hardware/values.csv", newline="") as file:
         rows = {(row["rail"], row["name"]): float(row["value"]) for row in csv.DictReader(file)}

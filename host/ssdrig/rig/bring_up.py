@@ -22,9 +22,10 @@ CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
 LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.37, 5.57), 12000: (12.85, 13.35)}  # by the rail's mV
-# of LOGIC_5V: U6 and U9. A sound board has more at a supply of 4.8 V; with less at 5.25 V the drop leaves the
-# lock-outs less than lockout_supply at 4.75 V
-LOGIC_V = 4.65, 5.2
+# of LOGIC_5V; and on the board, which makes it of the 5 V rail's supply, less than 5 V or that supply: U6 and U9 of a
+# sound one take 0.14 V at 4.75 V. One that takes more than this at 5.25 V may leave the lock-outs too little at 4.75 V
+LOGIC_V, BOARD_LOGIC_V = (4.65, 5.2), (4.45, 5.2)
+LOGIC_DROP_V = 0.25
 LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
 GATE_ISOLATION_kOhm = (
     2.2  # the same file: gate_isolation, of each of two; OFF_Ohm: lockout_off_resistor, by the rail's mV
@@ -42,7 +43,12 @@ FUSE_A = {3300: 3.0, 5000: 10.0, 12000: 7.5}  # by the rail's mV; of an M.2 rail
 # two diodes in series show 1.0 to 1.25 V; a sound pair of FETs from 1.35 V on, their threshold, or ol
 DIODE_V = 1.3, 5.0
 UNPOWERED = 2  # the last step in which a meter may show an open circuit
-DERIVED = {"drive": "lost", "share": "trips at", "share held": "hysteresis"}  # by the last of their readings
+DERIVED = {
+    "drive": "lost",
+    "logic supply": "logic drop",
+    "share": "trips at",
+    "share held": "hysteresis",
+}  # by the last of their readings
 FEEDS = {"supply": "lost", "share": "hysteresis"}  # by a reading: the figure made from it and a later one of its step
 AT_DRIVE_V = 0.01  # that the rail loses without a load
 BREAKOUTS = ("one_rail", "one_m2_rail")
@@ -190,7 +196,9 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
     if circuit.lock_out:
         out.append(
             Reading(
-                3, "logic supply", None, "LOGIC_5V to GND", "V", *LOGIC_V, "U6 (the board: and U9); low: R26, U7 short"
+                *(3, "logic supply", None, "LOGIC_5V to GND", "V"),
+                *(LOGIC_V if circuit.gates_V < GATE_SUPPLY_V else BOARD_LOGIC_V),
+                "U6 (the board: and U9); low: R26, U7 short",
             )
         )
         words = "are U7 and U8 both in place, with the same mark and the same way round"
@@ -368,7 +376,7 @@ def _of_rail(
         words = "560 Ohm from OVREF to GND: is the drive's connector at 0 V with it, and back without"
         out.append(Reading(5, "trips", n, words, "yes", 1, 1, "U02, R19, R20, R21, R25, Q05: STOP, it has no lock-out"))
         words = "with the 560 Ohm: gate of Q05 to GND"
-        low_V, high_V = LOGIC_V if circuit.gates_V == GATE_SUPPLY_V else (gates_low_V - 0.3, gates_high_V)
+        low_V, high_V = BOARD_LOGIC_V if circuit.gates_V == GATE_SUPPLY_V else (gates_low_V - 0.3, gates_high_V)
         out.append(
             Reading(5, "lock-out gate", n, words, "V", low_V, high_V, "R25 and R27: without them the lock-out is late")
         )
@@ -462,6 +470,8 @@ def derived(check: Check, known: Sequence[Check], digits: dict[tuple[str, int | 
     if not check.ok or check.value is None or check.name not in DERIVED:
         return []
     name = DERIVED[check.name]
+    if name == "logic drop":
+        return logic_drop(check.value, known)
     if name == "trips at":
         return trips_at(rail, known, digit)
     before = of.get("supply" if name == "lost" else "share")
@@ -486,6 +496,20 @@ def derived(check: Check, known: Sequence[Check], digits: dict[tuple[str, int | 
     do = "Rx24: missing, short, or another value"
     held = 1000 * (check.value - before)
     return [checks.figure(name, rail, held, "mV", 0.4 * rise_mV, 1.6 * rise_mV, do, bound, cause)]
+
+
+def logic_drop(logic_V: float, known: Sequence[Check]) -> list[Check]:
+    """What the logic's regulators drop, of 5 V or of the 5 V rail's lead where that has less; none of a rig that has
+    no such rail.
+
+    logic_V: of LOGIC_5V
+    known: checks of the leads, and others"""
+    leads_V = [one.value for one in known if one.name == "leads" and one.value and round(one.value) == 5]
+    if not leads_V:
+        return []
+    dropped_V = min(5.0, *leads_V) - logic_V
+    do = "U6, U9: one of them drops too much"
+    return [checks.figure("logic drop", None, dropped_V, "V", None, LOGIC_DROP_V, do)]
 
 
 def trips_at(rail: int | None, known: Sequence[Check], digit: float) -> list[Check]:
