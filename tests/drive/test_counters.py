@@ -56,6 +56,7 @@ def test_snapshot_from_pages():
         "pe_cycles_max": 321,
         "pe_cycles_source": "log C0h",
         "temperature_C": 40,
+        "temperature_sensors_C": [41, None, -13],
         "power_on_hours": 4321,
         "power_cycles": 12,
         "unsafe_shutdowns": 5,
@@ -237,6 +238,17 @@ def test_micron_and_wdc():
     ) == (3, 1, 0)
     got = vendor(0x15B7, log_cah=page({0: (16, 4 * 10**12)}), log_d0h=page({0x14: (4, 210), 0x40: (4, 9)}))
     assert nand_of(got) == (4 * 10**12, 1, "log CAh") and got["read_disturbs"] == 9
+
+
+@pytest.mark.parametrize(
+    ("sensors", "celsius"),
+    [([29, 30], [29, 30]), ([29, None, 31], [29, None, 31]), ([29, "x", 5000], [29]), ("x", None), ([], None)],
+)
+def test_sensors_of_smartctls_copy_keep_their_numbers(sensors, celsius):
+    log = {"temperature": 40, "temperature_sensors": sensors}
+    got = counters.snapshot({"smartctl": {"nvme_smart_health_information_log": log}})
+    assert got["temperature_sensors_C"] == celsius
+    assert sum("of sensor" in words for words in got["unknown"]) == 2 * (sensors[1:2] == ["x"])
 
 
 def test_integers_past_2_53_come_from_their_exact_forms():

@@ -11,7 +11,9 @@ from ssdrig.drive.smart import nvme_pages
 
 def test_02h():
     got = nvme_pages.decode_02h(PAGE_02H)
-    assert got["temperature_K"] == 313 and got["temperature_C"] == 40 and got["temperature_sensors_C"] == [41, -13]
+    assert (
+        got["temperature_K"] == 313 and got["temperature_C"] == 40 and got["temperature_sensors_C"] == [41, None, -13]
+    )
     assert got["host_read_bytes"] == 15_794_760 * 512_000 and got["host_written_bytes"] == 2**70 * 512_000
     assert (
         got["critical_warning"],
@@ -33,6 +35,11 @@ def test_02h():
         13,
         14,
     )
+
+
+def test_02h_sensors_keep_their_numbers():
+    at_C = {200: (2, 273 + 41), 206: (2, 273 + 60)}
+    assert nvme_pages.decode_02h(page({1: (2, 300)} | at_C))["temperature_sensors_C"] == [41, None, None, 60]
 
 
 def test_02h_units_are_thousands_of_512_bytes():

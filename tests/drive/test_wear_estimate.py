@@ -101,3 +101,11 @@ def test_estimate_stands_only_where_nothing_better_is():
 def test_mean_cycles_are_on_the_screen_without_a_rating():
     report = standing.report(samsung(5800, 62 * 10**9), {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
     assert "Mean P/E cycles 5800" in wear_screen.screen(report, 100, False)
+
+
+@pytest.mark.parametrize(("sensors", "words"), [([41, None, 60], "sensors 41, –, 60 °C"), ([41], None), (None, None)])
+def test_sensors_are_beside_the_temperature(sensors, words):
+    snapshot = samsung(5800, 62 * 10**9) | {"temperature_C": 41, "temperature_sensors_C": sensors}
+    report = standing.report(snapshot, {"smartctl": {}}, endurance.Limits(), [], None, 25.0)
+    text = " ".join(wear_screen.screen(report, 100, False).split())
+    assert "41 °C" in text and (words in text if words else "sensors" not in text)

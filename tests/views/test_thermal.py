@@ -128,6 +128,11 @@ def heated(runs, speeds=(1000,) * 60, busy=50.0):
     return table.load(w.end(power=True))
 
 
+def test_each_sensor_has_its_highest_reading():
+    readings = [[41, None], [44, None, 60], [], [43, None, 71]]
+    assert thermal_fit.highest(readings) == [44, None, 71] and thermal_fit.highest([[], []]) == []
+
+
 def test_the_page_has_the_body_of_the_run(tmp_path):
     run = heated(tmp_path)
     result = next(row.result for row in run.rows if row.act.path == "load")

@@ -69,6 +69,7 @@ KEYS = (
     "workload_timer_min",  # since the timer was reset (Intel E2h, E3h, E4h)
     "temperature_C",
     "temperature_max_C",
+    "temperature_sensors_C",  # NVMe: of sensor 1 to the last that it has, None of one it lacks
     "power_on_hours",
     "power_cycles",
     "unsafe_shutdowns",
@@ -103,6 +104,7 @@ NOT_FIGURES = {
     "pe_cycles_source",
     "fdp_events",
     "latency_monitor",
+    "temperature_sensors_C",
     "hard_disk",
     "counter_units",
     "sources",

@@ -15,6 +15,7 @@ HEALTH = (
     "available_spare_percent",
     "available_spare_threshold_percent",
     "temperature_C",
+    "temperature_sensors_C",
     "power_on_hours",
     "power_cycles",
     "unsafe_shutdowns",
@@ -156,6 +157,10 @@ def _health(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, i
         out["health_ok"] = out["critical_warning"] == 0  # as smartctl judges it
     if out["temperature_C"] is not None and not -100 <= out["temperature_C"] <= 300:
         out["temperature_C"] = refuse(unknown, "temperature", out["temperature_C"], "out of its range")
+    sensors = out["temperature_sensors_C"] or []
+    for i, celsius in enumerate(sensors):
+        if celsius is not None and not -100 <= celsius <= 300:
+            sensors[i] = refuse(unknown, f"temperature of sensor {i + 1}", celsius, "out of its range")
     for name in ("available_spare_percent", "available_spare_threshold_percent"):
         percent = out[name]
         if percent is not None and percent > 100:
@@ -360,6 +365,15 @@ def _health_of_smartctl(smartctl: dict, unknown: list[str]) -> dict:
         value = number("temperature", 1000, -nvme_pages.ZERO_C_K)
         return None if value == -nvme_pages.ZERO_C_K else value  # 0 K: not reported
 
+    def sensors():
+        listed = log.get("temperature_sensors")
+        numbered = {str(i): value for i, value in enumerate(listed[:8] if isinstance(listed, list) else [], 1)}
+        celsius = (
+            whole(numbered, i, unknown, f"smartctl's temperature of sensor {i}", at_least=-100, at_most=300)
+            for i in numbered
+        )
+        return nvme_pages.sensors_C(celsius)
+
     def units(count):
         return None if count is None else count * nvme_pages.HOST_UNIT_BYTES
 
@@ -373,6 +387,7 @@ def _health_of_smartctl(smartctl: dict, unknown: list[str]) -> dict:
         "available_spare_percent": number("available_spare", 255),
         "available_spare_threshold_percent": number("available_spare_threshold", 255),
         "temperature_C": temperature(),
+        "temperature_sensors_C": sensors() or None,
         "power_on_hours": number("power_on_hours"),
         "power_cycles": number("power_cycles"),
         "unsafe_shutdowns": number("unsafe_shutdowns"),

@@ -5,6 +5,8 @@ nvme_endurance_group_log and nvme_fdp_stats_log read them. C0h: OCP Datacenter N
 3) and 2.5 (version 5 and later), as nvme-cli's ocp-smart-extended-log.h reads it. Every decoder raises
 DriveError for a page that is too short or has another maker's mark."""
 
+from collections.abc import Iterable
+
 from ssdrig.base import nvme_power
 from ssdrig.base.errors import DriveError
 
@@ -108,17 +110,25 @@ FIELDS_22H = {"host_written_bytes": (0, 16), "nand_written_bytes": (16, 16), "me
 
 def decode_02h(page: bytes) -> dict:
     """NVMe SMART / health log. Integers as in the page, plus host_read_bytes, host_written_bytes, temperature_C (None
-    if 0 K), temperature_sensors_C, lifetime_energy_Wh (None if 0, which is "not reported") and interval_power_W (None
-    likewise)."""
+    if 0 K), temperature_sensors_C (of sensor 1 to the last that it has, None of one it lacks), lifetime_energy_Wh (None
+    if 0, which is "not reported") and interval_power_W (None likewise)."""
     out = fields(page, FIELDS_02H, "log 02h", PAGE_BYTES)
     _refuse_blank(page, "log 02h")
     out["host_read_bytes"] = out["data_units_read"] * HOST_UNIT_BYTES
     out["host_written_bytes"] = out["data_units_written"] * HOST_UNIT_BYTES
     out["temperature_C"] = out["temperature_K"] - ZERO_C_K if out["temperature_K"] else None
-    sensors = [int.from_bytes(page[at : at + 2], "little") for at in range(200, 216, 2)]
-    out["temperature_sensors_C"] = [kelvin - ZERO_C_K for kelvin in sensors if kelvin]
+    kelvin = (int.from_bytes(page[at : at + 2], "little") for at in range(200, 216, 2))
+    out["temperature_sensors_C"] = sensors_C(value - ZERO_C_K if value else None for value in kelvin)
     out["lifetime_energy_Wh"] = out["energy_Wh"] or None
     out["interval_power_W"] = nvme_power.watts(out["interval_power"])
+    return out
+
+
+def sensors_C(celsius: Iterable[int | None]) -> list[int | None]:
+    """Temperatures from sensor 1 to the last that is there."""
+    out = list(celsius)
+    while out and out[-1] is None:
+        out.pop()
     return out
 
 

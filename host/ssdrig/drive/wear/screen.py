@@ -152,6 +152,7 @@ def _head(report: dict, width: int, paint) -> list[str]:
     shown, shade = HEALTH[report["health"]]
     counts = [
         (report["temperature_C"], "{} °C"),
+        (_sensors(report["temperature_sensors_C"]), "sensors {} °C"),
         (report["power_on_hours"], "{} h on"),
         (report["power_cycles"], "power cycles {}"),
         (report["unsafe_shutdowns"], "unsafe shutdowns {}"),
@@ -167,6 +168,11 @@ def _head(report: dict, width: int, paint) -> list[str]:
         *_packed(shown, shade, counts_in_words, width, paint),
         *reasons,
     ]
+
+
+def _sensors(celsius: list[int | None] | None) -> str | None:
+    """The temperatures of sensor 1 to the last; one alone is that of the drive."""
+    return ", ".join("–" if of is None else str(of) for of in celsius) if celsius and len(celsius) > 1 else None
 
 
 def _namespace(report: dict) -> str | None:

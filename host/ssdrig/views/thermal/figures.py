@@ -9,6 +9,7 @@ sensor of a drive reports whole degrees: their rounding is part of the scatter. 
 the air belong to the result and are not known here: T_rest is where the drive would end without any power."""
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,6 +207,13 @@ def _through(base: RunData, busy: RunData, of: Heated, powers: list[Reduced]) ->
         "throttled": slowed._asdict(),
         "load_s": [begin_s, begin_s + busy.load_s],
         **{key: None if None in pair else pair[1] - pair[0] for key, pair in counted.items()},
+        "sensors_max_C": highest([s.get("temperature_sensors_C") or [] for s in polls]),
         "readings_s_C": [[round(t, 3), c] for t, c in zip(at_s.tolist(), celsius.tolist(), strict=True)],
         "fitted_s_C": [[t, round(float(c), 2)] for t, c in zip(edges_s, shown, strict=False)],
     }
+
+
+def highest(readings: Sequence[Sequence[int | None]]) -> list[int | None]:
+    """The highest temperature of each sensor, None of one that was in no reading."""
+    by_sensor = zip_longest(*readings)
+    return [max((celsius for celsius in of if celsius is not None), default=None) for of in by_sensor]

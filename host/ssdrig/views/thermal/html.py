@@ -58,7 +58,8 @@ def in_words(of: dict) -> list[str]:
     warm, hot = of["warning_temp_min"], of["critical_temp_min"]
     if warm is not None and hot is not None:
         lines.append(f"by its own counters {warm} min above its warning, {hot} min above its critical temperature")
-    return lines
+    sensors = [f"{i}: {c} °C" for i, c in enumerate(of.get("sensors_max_C", []), 1) if c is not None]
+    return [*lines, f"highest of its sensors {', '.join(sensors)}"] if len(sensors) > 1 else lines
 
 
 HTML = {"thermal": thermal}  # view -> how it is drawn
