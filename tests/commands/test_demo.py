@@ -35,7 +35,8 @@ def test_it_ends_in_at_most_eight_lines(made, capsys):
     end = [line for line in lines[intro + 1 :] if line != "load 50 %"]
     assert len(end) <= 8 and "forty" not in "".join(lines)
     assert "2.0 ×" in end[0] and end[1].split()[0] == "IOPS"
-    assert "4\u202f000.00 ± 0.45  2.500 ± 0.029" in end[2] and "8\u202f000.00 ± 0.45  2.500 ± 0.029" in end[3]
+    # 9 000 is beyond no cliff of 8 000: these seconds are scatter
+    assert "4\u202f000.00 ± 0.45  2.500 ± 0.029" in end[2] and "8\u202f000 ± 287  2.500 ± 0.029" in end[3]
     assert str((made / "demo.html").resolve()) in end[-2] and (made / "demo.html").stat().st_size > 100_000
 
 
