@@ -313,7 +313,7 @@ def wrong_supply(rail: str, final: float, rise: float, **changes: float | str) -
 
 
 # how the logic's own input goes, and when after that (before it: less than 0) a supply becomes too high
-WAYS_GONE = ({"fall": 1e-5}, {"fall": 1e-3}, {"fall": 0.1}, {"hot": 1})
+WAYS_GONE = ({"fall": 1e-5}, {"fall": 1e-3}, {"fall": 0.02}, {"fall": 0.1}, {"hot": 1})
 LATER_s = (-0.02, 1e-4, 1e-3, 4e-3, 1e-2, 3e-2)
 JOINED = {
     "compare": "vgate",

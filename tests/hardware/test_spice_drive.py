@@ -168,7 +168,7 @@ def test_the_trip_voltage_is_that_of_its_divider(rail):
 
 
 @pytest.mark.parametrize("later", [-0.02, 1e-3, 1e-2])
-@pytest.mark.parametrize("way", simulate.WAYS_GONE[::3])
+@pytest.mark.parametrize("way", (simulate.WAYS_GONE[0], simulate.WAYS_GONE[-1]))
 @pytest.mark.parametrize("rail", MOST_V)
 def test_the_logics_input_that_goes_takes_no_lock_out_along(rail, way, later):
     """The gates hold for 20 to 30 ms after it; the wrong supply has been there for 20 ms, or comes in these."""
