@@ -239,6 +239,7 @@ class Rig:
             **{"through": (source, f"SW{n}"), "back": (f"SW{n}", source), "source": (f"SRC{n}", source)},
             **{"freewheel": ("GND", f"SW{n}"), "TVS": ("GND", source), "gate clamp": (f"SRC{n}", f"GATE{n}")},
             **{"PERST# FET": ("GND", "PERST"), "PERST# back": ("PERST", "GND"), "12 V diode": ("SUPPLY_12V", "VGATE")},
+            **{"D8": ("LOGIC_6V", "LOGIC_IN"), "D9": ("LOGIC_5V", "LOGIC_6V")},
         }
         if key in in_diode_range:
             across = self._diode_V(*in_diode_range[key])
@@ -516,7 +517,7 @@ class Rig:
                 upper, lower = (ohms(self.parts[ref].value) if ref in self.parts else 1e9 for ref in ("R13", "R14"))
                 again.source("VGATE", "GND", min(28.0, BOOST_FEEDBACK_V * (1 + upper / lower)), 50.0)
             for ref in low:
-                again.resistor(comparators[ref]["4"], "GND", 100.0)
+                again.resistor(comparators[ref]["4"], comparators[ref]["2"], 100.0)
             volts = again.solved(volts)
 
 

@@ -189,6 +189,7 @@ ON_BREAKOUT: dict[str, tuple[int, Fault]] = {
     "lock-out resistor of 2.2 kOhm": (2, _of("R121", "2k2")),
     "+3V3 bridged to ground": (2, _between("+3V3", "GND")),
     "gate supply's clamp turned": (1, _of("D2", "turned")),
+    "comparator's ground with a cold joint": (4, lambda rig: rig.wire("U102", "2", "OTHER")),
     "lower resistor of the lock-out of 6.8 kOhm": (5, _of("R120", "6k8")),
     "gate resistor of 7.5 kOhm": (5, _of("R103", "7k5")),
     "gate resistor bridged": (5, _short("R03")),
@@ -224,6 +225,8 @@ ON_BOARD: dict[str, tuple[int, Fault]] = {
     "R112 with a cold joint": (1, _of("R112")),
     "U8 missing": (1, _of("U8")),
     "D302 missing": (1, _of("D302")),
+    "D8 turned": (1, _of("D8", "turned")),
+    "D9 missing": (1, _of("D9")),
     "Q103, gate bridged to source": (2, _between("OFFGATE0", "GND")),
     "C1 short": (2, _between("+3V3", "GND")),
     "R9 missing": (2, _of("R9")),
@@ -330,7 +333,7 @@ def drawn_faults_detected() -> list[Figure]:
             if by_hand(rig) or drawn.seen_by_the_rig(rig, plain):
                 detected += 1
                 continue
-            word, why = drawn.untold(faults[k], document) or ("a gap", "no reading or check sees it")
+            word, why = drawn.untold(faults[k], document, plain.parts) or ("a gap", "no reading or check sees it")
             harmless, untried = harmless + (word == "harmless"), untried + (word == "untried")
             print(f"{build}, {faults[k].kind} {faults[k].of}: {word}: {why}")
     total = 2 * DRAWN

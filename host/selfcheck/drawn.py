@@ -174,14 +174,27 @@ UNTRIED = {
 PERST = {r"R9|R15|Q1|U1 24": "PERST#, which this build does not hold"}
 
 
-def untold(drawn: Drawn, build: dict) -> tuple[str, str] | None:
-    """("harmless" or "untried", why) of a fault that no step finds; None: a gap. Of an exchange both parts count."""
+def is_none(drawn: Drawn, parts: Parts) -> bool:
+    """Whether a fault changes nothing: a bridge of nets that are joined, or an exchange of parts side by side."""
+    ref, _, rest = drawn.of.partition(" ")
+    if drawn.kind == "bridged":
+        bridged = {parts[ref].pins[pin] for pin in rest.split("-")}
+        return any(bridged == {*part.pins.values()} for name, part in parts.items() if name.startswith("joined"))
+    return drawn.kind == "exchanged" and sorted(parts[ref].pins.values()) == sorted(parts[rest].pins.values())
+
+
+def untold(drawn: Drawn, build: dict, parts: Parts) -> tuple[str, str] | None:
+    """("harmless" or "untried", why) of a fault that no step finds; None: a gap. Of an exchange both parts count.
+
+    parts: of the sound board"""
+    if is_none(drawn, parts):
+        return "harmless", "it changes nothing"
     untried = UNTRIED if build["sideband"] is not None else UNTRIED | PERST
     names = drawn.of.split() if drawn.kind == "exchanged" else [drawn.of]
     names = [re.sub(r"^([A-Z])[1-4](\d\d)\b", r"\1x\2", name) for name in names]
     for word, known in (("harmless", HARMLESS), ("untried", untried)):
         of = [[why for pattern, why in known.items() if _is_of(name, pattern)] for name in names]
-        if drawn.kind == "bridged" and drawn.of.startswith("C"):
+        if word == "harmless" and drawn.kind == "bridged" and drawn.of.startswith("C"):
             continue  # a short of what it is across
         if all(of):
             return word, of[0][0]

@@ -614,10 +614,13 @@ def test_what_a_drawn_fault_is_to_the_self_test(kind, of, seen):
         ("missing", "U4", "untried"),
         ("exchanged", "R8 R22", "untried"),
         ("exchanged", "R8 R108", None),
+        ("bridged", "J201 7-8", "harmless"),
+        ("bridged", "J201 8-9", None),
     ],
 )
 def test_what_no_step_sees_is_named_or_a_gap(kind, of, word):
-    known = drawn.untold(drawn.Drawn(kind, of, lambda rig: None), builds.read("four_rails"))
+    board = soldered(1, "four_rails")
+    known = drawn.untold(drawn.Drawn(kind, of, lambda rig: None), board.build, board.parts)
     assert (known and known[0]) == word
 
 

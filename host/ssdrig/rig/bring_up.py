@@ -212,6 +212,11 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
         out.append(Reading(5, "reference held", None, words, "V", *HELD_V, "R26; is it 560 Ohm?"))
         lamps = "are the lamps of 3.3 V and VGATE lit" if circuit.sideband_pin else "is the lamp of 3.3 V lit"
         out.append(Reading(6, "lamps", None, lamps, "yes", 1, 1, "a lamp is turned, or its resistor"))
+    if circuit.sideband_pin:
+        do = "turned or short it leads past the regulator: 24 V there would reach the logic"
+        for name, one, other in (("D8", "LOGIC_6V", "LOGIC_IN"), ("D9", "LOGIC_5V", "LOGIC_6V")):
+            words = f"{name}, from {one} to {other}, once still, diode range, plus lead at {one}"
+            out.append(Reading(1, name, None, words, "V", *SCHOTTKY_V, do))
     if circuit.test_pin:
         words = f"pin {circuit.test_pin} of the Pico's socket to GND"
         do = "R28, R29: without R28 a Pico in reset may trip the lock-outs"
