@@ -345,11 +345,15 @@ OF_BREAKOUT = {
     "lockout_supply": "vgate",
     "ovp_reference": "ovref",
 }  # value: net of the breakout
-GONE_s = (1e-4, 4e-3, 0.1, 0.3, 0.6)  # after the breakout's 12 V have gone
+# after the breakout's 12 V have gone, by the part of its value that C11 has: while the lock-out is awake
+GONE_s = {1.0: (1e-4, 4e-3, 0.1, 0.3, 0.6), 0.6: (4e-3, 0.1, 0.3, 0.4)}
 
 
-def gone_12v(rail: str, final: float, held: bool = True, **changes: float | str) -> dict[str, float]:
-    """Measures of gone_12v.cir on the breakout's board: drive_peak, drive_end and before in V. held: with D3 and C11"""
+def gone_12v(rail: str, final: float, held: bool = True, aged: float = 1.0, **changes: float | str) -> dict[str, float]:
+    """Measures of gone_12v.cir on the breakout's board: drive_peak, drive_end and before in V.
+
+    held: with D3 and C11
+    aged: the part of its value that C11 has"""
     protection = (HERE / "protection.lib").read_text()
     for name, net in OF_BREAKOUT.items():
         protection = re.sub(rf"^(V\w+ \w+) 0 \{{{name}\}}", rf"\1 {net} 0", protection, flags=re.M)
@@ -358,7 +362,7 @@ def gone_12v(rail: str, final: float, held: bool = True, **changes: float | str)
     supply = "pwl(0 {rail12} 20m {rail12} {20m + fall} 0)"
     for line, instead in (
         ("Vsense12 rail12n 0 {rail12}", f"Vsense12 rail12n 0 {supply}"),
-        ("CC11 vgate 0 10u", "CC11 vgate 0 {input_bulk} ic={rail12}" if held else ""),
+        ("CC11 vgate 0 10u", f"CC11 vgate 0 {{{aged}*input_bulk}} ic={{rail12}}" if held else ""),
         ("DD3 f12 vgate schottky", "DD3 f12 vgate schottky" if held else "RD3 f12 vgate 1m"),
         ("Rlogic vgate 0 {ovp_pull_up/2}", ""),  # the rail's own pull-ups are there
     ):

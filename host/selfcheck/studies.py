@@ -94,7 +94,10 @@ def _gone_12v(simulate, limits) -> dict[str, float]:
         rail, own = limits.own(build)
         changes = own | limits.corner_changes("overvoltage", "high", simulate.values(rail) | own)
         ways = [{"final": final, "fall": fall} for final in (7, 12, 24) for fall in (1e-5, 1e-3, 2e-2)]
-        cases += [(build, rail, changes | way | {"later": later}) for way in ways for later in simulate.GONE_s]
+        times = [(aged, later) for aged, moments in simulate.GONE_s.items() for later in moments]
+        cases += [
+            (build, rail, changes | way | {"aged": aged, "later": later}) for way in ways for aged, later in times
+        ]
     with ThreadPoolExecutor(2) as pool:
         made = list(pool.map(lambda case: simulate.gone_12v(case[1], **case[2]), cases))
     most = dict.fromkeys(limits.BREAKOUTS, 0.0)
