@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from drawn import PICTURES, SIZES
@@ -315,38 +315,24 @@ def wrong_supply(rail: str, final: float, rise: float, **changes: float | str) -
 # how the logic's own input goes, and when after that (before it: less than 0) a supply becomes too high
 WAYS_GONE = ({"fall": 1e-5}, {"fall": 1e-3}, {"fall": 0.02}, {"fall": 0.1}, {"hot": 1})
 LATER_s = (-0.02, 1e-4, 1e-3, 4e-3, 1e-2, 3e-2)
-JOINED = {
-    "compare": "vgate",
-    "reference": "ovref",
-    "lock5": "lock5",
-}  # of protection.lib's supplies: shared_board.lib's
+# nets of the supplies in protection.lib, in shared_board.lib and shared_breakout.lib
+ON_BOARD = {"compare": "vgate", "reference": "ovref", "lock5": "lock5"}
+ON_BREAKOUT = {"compare": "vgate", "reference": "ovref", "lock5": "vgate"}
+# after the breakout's 12 V have gone, by the part of its value that C11 has: while the lock-out is awake
+GONE_s = {1.0: (1e-4, 4e-3, 0.1, 0.3, 0.6), 0.6: (4e-3, 0.1, 0.3, 0.4)}
 
 
 def logic_gone(rail: str, final: float, library: str = "", **changes: float | str) -> dict[str, float]:
     """Measures of logic_gone.cir with the board's supplies: drive_peak and drive_end in V, charge in C.
     library: another text than that of shared_board.lib."""
-    protection = (HERE / "protection.lib").read_text()
-    for name, node in JOINED.items():
-        line = r"V\1 \2 " + node + " 0" if name != node else ""
-        protection, count = re.subn(rf"^V({name}) (\w+) 0 .*$", line, protection, flags=re.M)
-        if count != 1:
-            raise RuntimeError(f"expected one supply V{name} in protection.lib, found {count}")
-    shared = (
-        (library or (HERE / "shared_board.lib").read_text())
-        .replace("Vsense1 rail1 0 {rail1}", "Vsense1 rail1 0 pwl(0 {rail1} {gone} {rail1} {gone + fall} {rail1_end})")
-        .replace("Vwarm warm 0 pwl(0 0 30m 0 31m 1)", "Vwarm warm 0 0")
+    shared = _edited(
+        library or (HERE / "shared_board.lib").read_text(),
+        {
+            "Vsense1 rail1 0 {rail1}": "Vsense1 rail1 0 pwl(0 {rail1} {gone} {rail1} {gone + fall} {rail1_end})",
+            "Vwarm warm 0 pwl(0 0 30m 0 31m 1)": "Vwarm warm 0 0",
+        },
     )
-    gate = lambda text: text.replace("Vgate vg 0 {gate_supply}", "Vgate vg vgate 0")
-    return measured("logic_gone", rail, more=protection + shared, edit=gate, final=final, **changes)
-
-
-OF_BREAKOUT = {
-    "gate_supply": "vgate",
-    "lockout_supply": "vgate",
-    "ovp_reference": "ovref",
-}  # value: net of the breakout
-# after the breakout's 12 V have gone, by the part of its value that C11 has: while the lock-out is awake
-GONE_s = {1.0: (1e-4, 4e-3, 0.1, 0.3, 0.6), 0.6: (4e-3, 0.1, 0.3, 0.4)}
+    return measured("logic_gone", rail, more=_joined(ON_BOARD) + shared, edit=_own_gates, final=final, **changes)
 
 
 def gone_12v(rail: str, final: float, held: bool = True, aged: float = 1.0, **changes: float | str) -> dict[str, float]:
@@ -354,23 +340,41 @@ def gone_12v(rail: str, final: float, held: bool = True, aged: float = 1.0, **ch
 
     held: with D3 and C11
     aged: the part of its value that C11 has"""
-    protection = (HERE / "protection.lib").read_text()
-    for name, net in OF_BREAKOUT.items():
-        protection = re.sub(rf"^(V\w+ \w+) 0 \{{{name}\}}", rf"\1 {net} 0", protection, flags=re.M)
-    protection = re.sub(r"(?<!\{)\bovp_reference\b", "v(ovref)", protection)
-    text = (HERE / "shared_breakout.lib").read_text()
-    supply = "pwl(0 {rail12} 20m {rail12} {20m + fall} 0)"
-    for line, instead in (
-        ("Vsense12 rail12n 0 {rail12}", f"Vsense12 rail12n 0 {supply}"),
-        ("CC11 vgate 0 10u", f"CC11 vgate 0 {{{aged}*input_bulk}} ic={{rail12}}" if held else ""),
-        ("DD3 f12 vgate schottky", "DD3 f12 vgate schottky" if held else "RD3 f12 vgate 1m"),
-        ("Rlogic vgate 0 {ovp_pull_up/2}", ""),  # the rail's own pull-ups are there
-    ):
+    shared = _edited(
+        (HERE / "shared_breakout.lib").read_text(),
+        {
+            "Vsense12 rail12n 0 {rail12}": "Vsense12 rail12n 0 pwl(0 {rail12} 20m {rail12} {20m + fall} 0)",
+            "CC11 vgate 0 10u": f"CC11 vgate 0 {{{aged}*input_bulk}} ic={{rail12}}" if held else "",
+            "DD3 f12 vgate schottky": "DD3 f12 vgate schottky" if held else "RD3 f12 vgate 1m",
+            "Rlogic vgate 0 {ovp_pull_up/2}": "",  # the rail's own pull-ups are there
+        },
+    )
+    return measured("gone_12v", rail, more=_joined(ON_BREAKOUT) + shared, edit=_own_gates, final=final, **changes)
+
+
+def _joined(nets: Mapping[str, str]) -> str:
+    """protection.lib with its supplies on these nets in place of ideal sources."""
+    text = (HERE / "protection.lib").read_text()
+    for name, net in nets.items():
+        pattern = rf"^V{name} (\w+) 0 .*$"
+        line = re.search(pattern, text, flags=re.M)
+        if line is None:
+            raise RuntimeError(f"expected a supply V{name} in protection.lib")
+        text = text.replace(line[0], "" if line[1] == net else f"V{name} {line[1]} {net} 0")
+    return text
+
+
+def _edited(text: str, instead_of: Mapping[str, str]) -> str:
+    for line, instead in instead_of.items():
         if line not in text:
-            raise RuntimeError(f"expected {line} in shared_breakout.lib")
+            raise RuntimeError(f"expected {line} in the shared supplies")
         text = text.replace(line, instead)
-    gates = lambda lib: lib.replace("Vgate vg 0 {gate_supply}", "Vgate vg vgate 0")
-    return measured("gone_12v", rail, more=protection + text, edit=gates, final=final, **changes)
+    return text
+
+
+def _own_gates(library: str) -> str:
+    """The gates' supply is that of the shared supplies."""
+    return library.replace("Vgate vg 0 {gate_supply}", "Vgate vg vgate 0")
 
 
 def wrong_row(rail: str, c: float) -> list[float]:

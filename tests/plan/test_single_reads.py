@@ -184,7 +184,7 @@ def test_the_error_of_the_energy_of_a_wake_has_how_the_wakes_differ(tmp_path):
 
 
 def test_the_energy_of_wakes_in_a_few_seconds_has_no_error(tmp_path):
-    """Pauses of 100 ms are not told apart, and 3 s do not show how the drive wanders."""
+    """Pauses of 100 ms cannot be separated, and 3 s do not show how the drive wanders."""
     row = woken(tmp_path).of("wake")[0]
     above = wakes_html.above_mJ(row, Uncertain(FLOOR_W, 0.001))
     assert row.act.keys["every"] < 1 and above.value and above.error is None

@@ -86,7 +86,7 @@ def shared():
         c("C10", "1n", "interlock capacitor", 166, 92, "FAST"),
         # 12 V: gates, lock-out and its reference
         Part("F1", "Fuse", "0.5 A PTC", "gate supply fuse", 116, 120, 0, False, pins("SUPPLY_12V", "FUSED_12V")),
-        # when the 12 V go, comparator, reference and Q105 work on from C11, longer than the gates hold
+        # when the 12 V go, comparator, reference and Q105 work on from C11 for half a second
         Part("D3", "Diode", "1N5819", "gate supply diode", 108, 123, 270, False, {"2": "FUSED_12V", "1": "VGATE"}),
         c("C11", "470u", "input bulk", 108, 131, "VGATE"),
         Part("D2", "Zener_2", "BZX79-C27", "gate supply clamp", 174, 126, 270, False, pins("VGATE", "GND")),
