@@ -2,6 +2,7 @@
 plan/rules/limits.py."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -398,15 +399,48 @@ def test_threads_that_end_one_after_the_other_are_no_host_that_is_too_slow(share
     assert bool(verdicts) == limited and all(note.startswith("host-limited: ") for note in verdicts)
 
 
-@pytest.mark.parametrize(("polled", "limited"), [(0, True), (1, False)])
-def test_a_thread_that_polls_takes_its_cpu_in_any_case(polled, limited):
+@pytest.mark.parametrize(
+    ("method", "limited"),
+    [
+        ({}, True),
+        ({"polled": 1}, False),
+        ({"paced": 1}, False),
+        ({"paced": 1, "rate": 1000.0}, False),
+        ({"paced": 1, "rate": 1015.0}, False),
+        ({"paced": 1, "rate": 1100.0}, True),
+    ],
+)
+def test_a_thread_that_spins_takes_its_cpu_in_any_case(method, limited):
+    """A thread that polls does, and fio's wait for a time that is less than 100 µs off; of a rate that was not reached
+    it is the host's limit all the same."""
     data = SimpleNamespace(
         totals={"ios": 1000, "lat_sum_ns": 4e9, "runtime_ms": 1000, "cpu_percent": 99.0},
         load_s=1.0,
         k=1,
-        asked={"queue_depth": 4, "threads": 1, "polled": polled}.get,
+        asked=({"queue_depth": 4, "threads": 1} | method).get,
     )
-    assert [load.beyond for load in held.host(data, {})] == [True] * limited
+    busy = {"cpus_busy_percent": [99.0, 92.0]}  # 92 of the 101 % that the thread leaves
+    for event, host in (({}, limited), (busy, limited)):
+        assert any(load.beyond for load in held.host(data, event)) == host
+    assert any(load.beyond for load in held.host(data, {"cpus_busy_percent": [99.0, 99.0]}))
+
+
+def test_threads_that_spin_on_every_cpu_leave_none_to_be_busy():
+    assert limits.host(199.0, 2, None, None, {"cpus_busy_percent": [100.0, 100.0]}, True) is None
+
+
+@pytest.mark.parametrize("rate", [2000, 50_000])
+def test_fio_at_a_rate_is_not_the_limit_of_it(tmp_path, rate):
+    """Of a null target; from some 20 kIOPS on its thread takes all of a CPU."""
+    shape = ceiling.Shape("read", True, ((4096, 100),), 32, 1)
+    speed = ceiling.speeds([replace(ceiling.job(shape, False), time_s=0.5, rate_iops=rate)])[0]
+    data = SimpleNamespace(
+        totals={"ios": round(speed.iops), "lat_sum_ns": None, "runtime_ms": 1000, "cpu_percent": speed.cpu_percent},
+        load_s=1.0,
+        k=1,
+        asked={"threads": 1, "paced": 1, "rate": float(rate)}.get,
+    )
+    assert not any(load.beyond for load in held.host(data, {}))
 
 
 @pytest.mark.parametrize(("share", "limited"), [(0.5, False), (0.79, False), (0.81, True), (1.1, True)])

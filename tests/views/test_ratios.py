@@ -55,7 +55,7 @@ reading/trust: _badness, _samples, host_of
 reading/wear_run: rates
 reading/whole_run: over_provisioning
 reading/window_figures: _drive_writes, _energy, _iops, _latency, _split, littles, own_power, percentiles, ratios
-reading/witness: _host_iops, _in_window, _together, kernel
+reading/witness: _host_iops, _in_window, _spins, _together, kernel
 report/csv_files: write
 report/economy: drive_writes
 report/library: op_of

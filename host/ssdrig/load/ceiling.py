@@ -104,7 +104,8 @@ def measure(
     Raises LoadError if fio does not measure them."""
     jobs = [(shape, job(shape, over_nbd)) for shape in dict.fromkeys(wanted)]
     ceilings = [
-        Ceiling(shape, *values) for (shape, _), values in zip(jobs, speeds([j for _, j in jobs], fio), strict=True)
+        Ceiling(shape, speed.iops, speed.bytes_per_s)
+        for (shape, _), speed in zip(jobs, speeds([j for _, j in jobs], fio), strict=True)
     ]
     slow = [
         at
@@ -116,9 +117,9 @@ def measure(
         and _short(ceilings[at], link_bytes_per_s)
     ]
     pooled = speeds([replace(jobs[at][1], pool=True) for at in slow], fio)
-    for at, (iops, bytes_per_s) in zip(slow, pooled, strict=True):
-        if iops > ceilings[at].iops:
-            ceilings[at] = Ceiling(ceilings[at].shape, iops, bytes_per_s, pool=True)
+    for at, speed in zip(slow, pooled, strict=True):
+        if speed.iops > ceilings[at].iops:
+            ceilings[at] = Ceiling(ceilings[at].shape, speed.iops, speed.bytes_per_s, pool=True)
     return ceilings
 
 
@@ -126,8 +127,16 @@ def _short(ceiling: Ceiling, link_bytes_per_s: float) -> bool:
     return ceiling.bytes_per_s * FILLS_PERCENT / 100 < link_bytes_per_s
 
 
-def speeds(jobs: Sequence[Job], fio: str = "fio") -> list[tuple[float, float]]:
-    """(I/Os, bytes) a second of each job, which run one after the other. Raises LoadError."""
+class Speed(NamedTuple):
+    """What fio reached. `cpu_percent`: the mean share of a core that each of its threads took."""
+
+    iops: float
+    bytes_per_s: float
+    cpu_percent: float
+
+
+def speeds(jobs: Sequence[Job], fio: str = "fio") -> list[Speed]:
+    """The speed of each job; they run one after the other. Raises LoadError."""
     if not jobs:
         return []
     text = "".join(fiojob.job_file(one).replace("\n", "\nstonewall=1\n", 1) for one in jobs)
@@ -156,10 +165,11 @@ def speeds(jobs: Sequence[Job], fio: str = "fio") -> list[tuple[float, float]]:
     return measured
 
 
-def _speed(row: Mapping) -> tuple[float, float]:
+def _speed(row: Mapping) -> Speed:
     both = [row["read"], row["write"]]
     run_s = max(one["runtime"] for one in both) / 1000
-    return sum(one["total_ios"] for one in both) / run_s, sum(one["io_bytes"] for one in both) / run_s
+    ios, moved = (sum(one[key] for one in both) for key in ("total_ios", "io_bytes"))
+    return Speed(ios / run_s, moved / run_s, row["usr_cpu"] + row["sys_cpu"])
 
 
 def _unmeasured(what: str) -> LoadError:

@@ -375,16 +375,20 @@ def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, st
 
 
 def method_of(act: Act) -> dict:
-    """What window_figures asks of a load. `queue_depth`: None where fewer I/Os are under way: paced, or flushed."""
+    """What window_figures asks of a load. `queue_depth`: None where fewer I/Os are under way: paced, or flushed;
+    `paced`: fio waits for the time of each."""
     if act.do not in kinds.FIO:
         return {"tested_bytes": act.range_bytes, "threads": 1} if act.do == "replay" else {}
     keys = act.keys
-    paced = {"rate", "every"} & set(keys) or keys.get("off") or keys.get("sync") == "flush"
+    paced = bool({"rate", "every"} & set(keys))
+    fewer = paced or keys.get("off") or keys.get("sync") == "flush"
     return {
         "tested_bytes": act.range_bytes,
-        "queue_depth": None if paced else keys["qd"] * keys["threads"],
+        "queue_depth": None if fewer else keys["qd"] * keys["threads"],
         "threads": keys["threads"],
         "polled": int(keys["engine"] == "polled"),
+        "paced": int(paced),
+        "rate": keys.get("rate"),
     }
 
 

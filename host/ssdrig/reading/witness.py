@@ -23,6 +23,7 @@ LEAST_WAIT_MS = 100  # below this the kernel's milliseconds are too coarse for a
 MS_SURE = 0.9  # of what the kernel's milliseconds count, that fio's I/Os may have waited
 COVERED = 0.8  # of a window, by events `host`, for these to stand for it
 EDGE_SHARE = 0.15  # of a window's length that a reading may be off its edge
+RATE_REACHED = 0.98
 KEYS = ("ios", "bytes", "lat_mean_us", "why")
 LATE_KEYS = ("late_us", "service_us")
 SAYS = ("kernel: ", "host-limited: ", "throttled: ")  # how its notes begin
@@ -108,12 +109,18 @@ def host(
     asked, threads = data.asked("queue_depth"), int(data.asked("threads") or 1)
     found_qd = little.of_load(data.totals, asked or threads, threads)
     of_load = found_qd.in_flight if found_qd else None
-    # a thread that polls takes a CPU however few I/Os it does
-    fio_percent = None if data.asked("polled") else data.totals.get("cpu_percent")
-    loads = limits.loads(fio_percent, threads, of_load, asked, counted)
+    loads = limits.loads(data.totals.get("cpu_percent"), threads, of_load, asked, counted, _spins(data))
     if ceiling_iops and (iops := _host_iops(data, window)) is not None:
         loads.append(limits.of_ceiling(iops, ceiling_iops))
     return loads
+
+
+def _spins(data: RunData) -> bool:
+    """Whether fio takes a CPU however little it does: it polls, or waits for the time of its next I/O, which it does on
+    the CPU where that is less than 100 µs off. A load that missed its rate had no such time to wait for."""
+    rate = data.asked("rate")
+    missed = rate and data.totals.get("ios") and data.totals["ios"] / data.load_s < RATE_REACHED * rate
+    return bool(data.asked("polled") or (data.asked("paced") and not missed))
 
 
 def _host_iops(data: RunData, window: Window | None) -> float | None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 FIO_PERCENT = 85.0  # of a core, taken by each thread of fio: it has no time left to ask for more
 CPUS_PERCENT = 95.0  # of a core, or of all of them: busy
+LEFT_PERCENT = 10.0  # of a core, left by threads that spin: less is not known
 CEILING_PERCENT = 80.0  # of what fio reaches on a null target with the same shape of load
 REACHED = 0.9  # of the I/Os that should be in flight
 STEAL_PERCENT = 5.0  # of CPU time, which a hypervisor gave to others
@@ -37,20 +38,31 @@ class Load(NamedTuple):
 
 
 def loads(
-    fio_percent: float | None, threads: int, in_flight: float | None, asked: float | None, counted: Mapping
+    fio_percent: float | None,
+    threads: int,
+    in_flight: float | None,
+    asked: float | None,
+    counted: Mapping,
+    spins: bool = False,
 ) -> list[Load]:
     """The host's utilisation during a load. `fio_percent`: CPU of all threads of fio, 100 for each core;
     `in_flight`: I/Os by Little's law, `asked`: the queue depth of a closed loop; `counted`: the journal's event
-    `witness`, {} without one."""
+    `witness`, {} without one; `spins`: fio takes a CPU for each thread while it waits."""
     out = []
-    if fio_percent is not None:
+    if fio_percent is not None and not spins:
         percent = fio_percent / max(1, threads)
         of = "fio" if threads == 1 else f"each of the {threads} threads of fio"
         out.append(Load(percent, FIO_PERCENT, f"{of} took {percent:.0f} % of a core", percent >= FIO_PERCENT))
     cpus = [cpu for percent in _list(counted.get("cpus_busy_percent")) if (cpu := number(percent)) is not None]
     if cpus:
         mean, most = sum(cpus) / len(cpus), max(cpus)
-        out.append(Load(mean, CPUS_PERCENT, f"all CPUs of the host were {mean:.0f} % busy", mean >= CPUS_PERCENT))
+        words = f"all CPUs of the host were {mean:.0f} % busy"
+        if spins:
+            spun = min(fio_percent or 0.0, 100.0 * len(cpus))
+            left = 100.0 * len(cpus) - spun
+            mean = 100 * max(0.0, sum(cpus) - spun) / left if left >= LEFT_PERCENT else 0.0
+            words = f"what fio left of the host's CPUs was {mean:.0f} % busy"
+        out.append(Load(mean, CPUS_PERCENT, words, mean >= CPUS_PERCENT))
         if asked and in_flight is not None and in_flight < REACHED * asked and most >= CPUS_PERCENT:
             words = f"{in_flight:.1f} of {asked:g} I/Os were in flight, and a CPU of the host was {most:.0f} % busy"
             out.append(Load(most, CPUS_PERCENT, words, True))
