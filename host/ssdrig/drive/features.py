@@ -7,8 +7,8 @@ value:0x00000001` (1.x `0x6`, and `00000000` for 0), then the table of 0Ch as a 
 alone.
 """
 
+import os
 import re
-import tempfile
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -102,10 +102,11 @@ def change(key: str, controller: str, wanted: Sequence[str]) -> str | None:
     number = int(word) if key == "power_state" else int(word in ("on", CACHE["on"]))
     argv = ["nvme", "set-feature", controller, f"--feature-id={SETTINGS[key]}", f"--value={number}"]
     if key == "apst":
-        with tempfile.NamedTemporaryFile(prefix="ssdrig-apst-") as file:
-            file.write(bytes.fromhex(wanted[1]).ljust(TABLE_BYTES, b"\0"))
-            file.flush()
-            call = program.run([*argv, f"--data-len={TABLE_BYTES}", f"--data={file.name}"], TIMEOUT_S)
+        with os.fdopen(os.memfd_create("apst"), "wb") as table:  # a killed process leaves no file
+            table.write(bytes.fromhex(wanted[1]).ljust(TABLE_BYTES, b"\0"))
+            table.flush()
+            data = f"--data=/proc/{os.getpid()}/fd/{table.fileno()}"
+            call = program.run([*argv, f"--data-len={TABLE_BYTES}", data], TIMEOUT_S)
     else:
         call = program.run(argv, TIMEOUT_S)
     now = setting(key, controller)
