@@ -23,16 +23,26 @@ def test_another_drive_is_better_only_beyond_both_errors(better, want):
 
 def test_the_place_is_left_open_by_those_within_the_errors():
     mine, *others = entries((100.0, 3.0, None), (130.0, 5.0, None), (104.0, 3.0, None), (60.0, 2.0, None))
-    assert scorecard.place(mine, others, "more") == Place(2, 3, 4)
-    assert scorecard.place(mine, others[:1], "less") == Place(1, 1, 2)
-    assert scorecard.place(mine, [], "more") is None and scorecard.place(mine, others, "") is None
+    assert scorecard.place(mine, others, "more", 4) == Place(2, 3, 4)
+    assert scorecard.place(mine, others[:1], "less", 2) == Place(1, 1, 2)
+    assert scorecard.place(mine, [], "more", 1) is None and scorecard.place(mine, others, "", 4) is None
+
+
+def test_what_else_is_on_the_card_widens_the_doubt_of_the_table_too(monkeypatch):
+    """The card compares all over-provisionings: a difference within its doubt is none in the table."""
+    members = [Member(Facts(name), name, op, "", {}, name == "A") for name in "AB" for op in ("default OP", "25 % OP")]
+    for others, how in (((300.0, 3.0, None), "alike"), ((300.0, 3.0, "of another version"), "better")):
+        of = entries((100.0, 3.0, None), others, (105.0, 3.0, None), others)
+        one = Compared("k", "Speed", "MB/s", "more", of)
+        monkeypatch.setattr(scorecard, "lines", lambda _, one=one: [(0, one)])
+        assert f'data-against="{how}"' in scorecard.table(members)
 
 
 def test_what_cannot_be_compared_has_no_place():
     mine, *others = entries((100.0, 3.0, None), (130.0, 5.0, "died"), (None, None, None), (60.0, None, None))
     assert [scorecard.against(mine, other, "more", 2) for other in others] == ["", "", "unknown"]
-    assert scorecard.place(mine, others, "more") is None
-    assert scorecard.place(mine._replace(apart="host"), others, "more") is None
+    assert scorecard.place(mine, others, "more", 2) is None
+    assert scorecard.place(mine._replace(apart="host"), others, "more", 1) is None
 
 
 @pytest.mark.parametrize(

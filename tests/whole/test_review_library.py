@@ -72,6 +72,24 @@ def test_no_star_and_no_sentence_within_the_doubt(page):
     assert len(rows) >= 15 and all(" ± " in cells[0][2] for _, _, cells in rows)
 
 
+CLICKED = """[...document.querySelectorAll('section > .cards .card')].map((card) => [
+  card.querySelector('h3').firstChild.textContent.trim(),
+  [...card.querySelectorAll('button.row')].map((row) => [row.dataset.run, row.querySelector('.percent').textContent]),
+])"""
+
+
+def test_a_clicked_bar_is_compared_as_the_scorecard_compares_it(chromium, page):
+    """By one rule: a page that calls two drives alike in its table calls neither better in a card."""
+    sized(chromium, 1400)
+    chromium.open(page, ready=READY)
+    chromium.js("document.querySelector('section > .cards button.row[data-run=\"0\"]').click()")
+    clicked = {(title, run): words for title, rows in chromium.js(CLICKED) for run, words in rows}
+    chromium.js("document.querySelector('section > .cards button.row[data-run=\"0\"]').click()")
+    marks = {(title, cell[0]): cell[3] for title, _, cells in scorecard(page.read_text()) for cell in cells if cell[3]}
+    ends = {"better": ", better", "worse": ", worse", "alike": "no difference beyond the uncertainty"}
+    assert len(marks) > 80 and {of: clicked[of] for of in marks if not clicked[of].endswith(ends[marks[of]])} == {}
+
+
 def test_an_error_above_a_tenth_has_its_cause(page):
     causes = page.read_text().split('class="causes"')[1].split("</details>")[0]
     lines = re.findall(r"<li>([^<]*)</li>", causes)

@@ -28,24 +28,25 @@ const Cards = (() => {
     const percent = ((value - whole) / whole) * 100, { better } = row.dataset, good = percent > 0 === (better === "more");
     const sign = percent > 0 ? "+" : percent < 0 ? "−" : "±";
     if (!known(row) || !known(base)) return `${sign}${Math.abs(percent).toFixed(1)} %, an error is not known`;
-    if (percent && !differ(row, base)) return `${sign}${Math.abs(percent).toFixed(1)} %, no difference beyond the uncertainty`;
+    if (percent && !differ(row, base, among(row))) return `${sign}${Math.abs(percent).toFixed(1)} %, no difference beyond the uncertainty`;
     return `${sign}${Math.abs(percent).toFixed(1)} %` + (!percent ? ", equal" : !better ? "" : good ? ", better" : ", worse");
   }
-  // Whether two bars differ by more than both are uncertain by, and than two runs of one drive do (uncertain.differ).
+  // Whether two bars differ by more than both are uncertain by, `wider` for all that are compared, and than two runs of
+  // one drive do (uncertain.differ).
   const LEAST = 0.01;
-  function differ(row, other, wider = 1) {
+  function differ(row, other, wider) {
     const [[a, da], [b, db]] = [row, other].map(({ dataset }) => [parseFloat(dataset.value), parseFloat(dataset.doubt)]);
     return Math.abs(a - b) > Math.max(wider * Math.hypot(da, db), LEAST * Math.max(Math.abs(a), Math.abs(b)));
   }
 
-  const known = (row) => row.dataset.doubt !== undefined;
+  const known = (row) => row.dataset.doubt !== undefined, among = (row) => parseFloat(row.closest(".card").dataset.among);
 
   // The best, and those no further from it than both are uncertain by; none where that is all of them, or where the best
   // value has no error (cards.best).
   function best(ranked, rows) {
     const value = (row) => parseFloat(row.dataset.value), sign = ranked[0]?.dataset.better === "more" ? -1 : 1;
     const top = ranked.reduce((a, row) => (!a || sign * value(row) < sign * value(a) ? row : a), null);
-    const withError = ranked.filter(known), among = (row) => parseFloat(row.closest(".card").dataset.among);
+    const withError = ranked.filter(known);
     const leaders = withError.includes(top) ? withError.filter((row) => !differ(row, top, among(row))) : [];
     for (const row of rows) row.classList.toggle("best", leaders.length < withError.length && leaders.includes(row));
   }

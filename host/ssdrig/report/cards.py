@@ -73,16 +73,16 @@ def ranks(bars: Sequence[Bar], better: str) -> dict[int, int]:
     return {bar.run: place for place, bar in enumerate(ordered)}
 
 
-def best(bars: Sequence[Bar], better: str) -> set[int]:
+def best(bars: Sequence[Bar], better: str, count: int = 0) -> set[int]:
     """The comparable runs with the best value or within the uncertainty of it. None where that is all of them, or where
-    the best value, or any without an error, may be anything."""
+    the best value, or any without an error, may be anything. `count`: how many are compared; 0: `bars` alone."""
     there = [bar for bar in bars if bar.value is not None and not bar.apart]
     if not better or not there:
         return set()
     sign = 1 if better == "less" else -1
     top = min(there, key=lambda bar: sign * (bar.value or 0))
     known = [bar for bar in there if bar.doubt is not None]
-    leaders = {bar.run for bar in known if not differ(_uncertain(bar), _uncertain(top), len(there))}
+    leaders = {bar.run for bar in known if not differ(_uncertain(bar), _uncertain(top), count or len(there))}
     return leaders if top in known and len(leaders) < len(known) else set()
 
 

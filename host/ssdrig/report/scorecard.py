@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
+from ssdrig.base import uncertain
 from ssdrig.base.uncertain import Uncertain, differ
 from ssdrig.plan import reviews
 from ssdrig.report import cards, library
@@ -15,6 +16,12 @@ from ssdrig.views.context import plus_minus
 MOST_VALUES = 3  # of each figure of a section; the others have cards
 MOST_OTHERS = 6  # drives besides the reviewed one
 LARGE_PERCENT = 10  # an error above it is explained
+# the meaning of ± and of a difference (uncertain.differ)
+ERRORS = (
+    "± is half of the interval that holds the truth in 95 % of cases. A difference counts beyond both errors, as the"
+    " root of the sum of their squares, widened for the number of drives that are compared, and beyond"
+    f" {uncertain.LEAST_PERCENT:g} %."
+)
 # how another drive compares with the reviewed one: its mark, and the words for it
 AGAINST = {
     "better": ("▲", "better than the reviewed drive beyond both errors"),
@@ -54,9 +61,9 @@ def against(mine: Entry, other: Entry, better: str, count: int) -> str:
     return "better" if (other.value.value > mine.value.value) == (better == "more") else "worse"
 
 
-def place(mine: Entry, others: Sequence[Entry], better: str) -> Place | None:
-    """The place of the reviewed drive among those that it can be compared with; None without any."""
-    count = 1 + sum(one.value.value is not None and not one.apart for one in others)
+def place(mine: Entry, others: Sequence[Entry], better: str, count: int) -> Place | None:
+    """The place of the reviewed drive among those that it can be compared with; None without any. `count`: how many
+    figures are compared, on the card as well."""
     compared = [how for other in others if (how := against(mine, other, better, count)) not in ("", "unknown")]
     if not compared:
         return None
@@ -98,7 +105,7 @@ def table(members: Sequence[Member]) -> str:
     ]
     bare = any(e.value.value is not None and not e.value.known for e in entries)
     without = " The error of a figure without ± is not known." if bare else ""
-    notes = f"{legend}. ★ the best, and all within its error.{without}{at_op}{more}"
+    notes = f"{legend}. ★ the best, and all that do not differ from it.{at_op}{more} {ERRORS}{without}"
     return (
         '<div class="scroll"><table class="scorecard"><thead><tr><th scope="col">Figure</th><th scope="col">Place</th>'
         f'{heads}</tr></thead><tbody>{body}</tbody></table></div><p class="soft">{escape(notes)}</p>{causes(members)}'
@@ -109,14 +116,15 @@ def _row(number: int, one: Compared, shown: Sequence[int], members: Sequence[Mem
     entries = {entry.member: entry for entry in one.entries}
     mine = next(entries[i] for i in shown if i in entries and members[i].own)
     alike = [entries[i] for i in entries if not members[i].own and members[i].op == members[mine.member].op]
-    of = place(mine, alike, one.better)
+    count = sum(entry.value.value is not None and not entry.apart for entry in one.entries)  # as on its card
+    of = place(mine, alike, one.better, count)
     comparable = [entry for entry in (mine, *alike) if entry.value.value is not None and not entry.apart]
     bars = [cards.Bar(e.member, "", "", e.value.value, "", "", "", doubt=e.value.error) for e in comparable]
-    best = cards.best(bars, one.better)
+    best = cards.best(bars, one.better, count)
     cells = []
     for i in shown:
         entry = entries.get(i)
-        how = against(mine, entry, one.better, len(comparable)) if entry and not members[i].own else ""
+        how = against(mine, entry, one.better, count) if entry and not members[i].own else ""
         cells.append(_cell(i, entry, how, i in best, members[i].own))
     unit = f' <span class="unit">{one.unit}</span>' if one.unit else ""
     places = f' data-place="{of.first} {of.last} {of.count}"' if of else ""
