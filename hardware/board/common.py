@@ -172,8 +172,10 @@ def common_parts():
         # the logic's own fuse: what is short behind it takes neither the supply nor the 5 V rail along
         Part("F1", "Fuse", "0.5 A slow", "crowbar fuse 0.5 A", 116, 120, 0, False, {"1": "RAIL1_IN", "2": "LOGIC_IN"}),
         *lock_out_test("SPI_MISO", "SPI_CS"),
-        # the lock-outs' reference
+        # the lock-outs' reference. Below 3.74 V of LOGIC_5V R31 takes it down: every rail is off before LOCK_5V is too
+        # low for Q05
         r("R26", "1k", "protection 1k", 180, 123, "LOGIC_5V", "OVREF"),
+        r("R31", "2k", "reference load 2k", 193, 131, "OVREF", "GND"),
         *references(174),
         # not more: from 1 nF to 10 uF a TL431 of 2 mA may oscillate
         Part("C8", "C", "330p", "divider 330p", 187, 131, 270, False, {"1": "OVREF", "2": "GND"}),

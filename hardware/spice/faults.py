@@ -104,8 +104,8 @@ MOST_PART = 1.152  # of its rail's voltage to a drive from a wrong supply: 3.8 V
 
 HARM = {"over", "burns", "feeds", "pin", "unprotected", "late"}
 LATE_PART = 0.5  # a lock-out that comes too late leaves no more than this in the end
-# OVREF while `rig doctor` trips the lock-outs: 470 Ohm after R26's 1 kOhm from LOGIC_5V at its most; what is left of a
-# rail that stays on
+# OVREF while `rig doctor` trips the lock-outs, at most: R27 of 470 Ohm gives 1.6 V on the breakout at 12.6 V; what is
+# left of a rail that stays on
 TEST_REFERENCE_V = 1.67
 ON_IN_TEST_V = 2.0
 

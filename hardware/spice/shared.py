@@ -40,14 +40,14 @@ SHORTS = {  # nodes at the ends of a part
     "board": {
         **{"F1": "sensed lin", "C7": "lin 0", "C9": "l6 0", "C4": "l5 0"},
         **{"D3": "l5 lock5", "C10": "lock5 0", "D8": "l6 lin", "D9": "l5 l6"},
-        **{"R26": "l5 ovref", "C8": "ovref 0"},
+        **{"R26": "l5 ovref", "R31": "ovref 0", "C8": "ovref 0"},
         **{"U7": "ovref 0", "U8": "ovref 0", "L1": "l5 lx", "D1": "boost vgate", "R13": "vgate fb", "R14": "fb 0"},
         **{"C6": "vgate fb", "D2": "vgate fb", "C5": "vgate 0", "R23": "vgate led24", "D6": "led24 0"},
     },
     "breakout": {
         **{"F1": "sensed f12", "D3": "f12 vgate", "C11": "vgate 0"},
-        **{"C7": "vgate 0", "D2": "vgate 0", "C9": "l5 0", "R26": "l5 ovref", "C8": "ovref 0"},
-        **{"U7": "ovref 0", "U8": "ovref 0"},
+        **{"C7": "vgate 0", "D2": "vgate 0", "C9": "l5 0", "R26": "vgate ovref", "R31": "ovref 0"},
+        **{"C8": "ovref 0", "U7": "ovref 0", "U8": "ovref 0"},
     },
 }
 RAIL_PARTS = {  # of ../board/circuit.py ("n" in place of the rail's number): its name in rig.lib, protection.lib
@@ -76,6 +76,7 @@ WRONG_IN_V = 24.0  # at the input of 5 V: the highest of the wrong supplies
 LOGIC_V = 4.65, 5.2  # of LOGIC_5V: what step 3 reads
 LOCK_OUT_V = 0.7  # the least threshold of Q5: with less at its pull-up it opens no gate
 LOCK_OUT_TEST_Ohm = 470  # R27, which `rig doctor` puts across the reference
+TRIPS_V = 2.15  # of OVREF: below it a rail 5 % too low is off
 # U5's switch, which closes for 0.1 us of each 0.5 whatever its current, where it has no inductor: 0.8 Ohm for a fifth
 SWITCHES = "BU5hard boost 0 i=v(boost)/4*0.5*(1 + tanh((v(l5) - 1.8)/50m))\n"
 POWERS = {  # of each part that has any
@@ -84,7 +85,8 @@ POWERS = {  # of each part that has any
         "U6": "(v(lin)-v(l6))*i(Vsense)",
         "U9": "(v(l6)-v(l5))*i(Vsense)",
         "R26": "(v(l5)-v(ovref))*(v(l5)-v(ovref))/1k",
-        "U7": "v(ovref)*(v(l5)-v(ovref))/1k",
+        "R31": "v(ovref)*v(ovref)/2k",
+        "U7": "v(ovref)*((v(l5)-v(ovref))/1k-v(ovref)/2k)",
         "U5": "v(l5)*i(Vl1)-v(boost)*i(Vd1)",
         "D1": "(v(boost)-v(vgate))*i(Vd1)",
         "D2": "(v(vgate)-v(fb))*i(Vd2)",
@@ -95,8 +97,9 @@ POWERS = {  # of each part that has any
     },
     "breakout": {
         "U6": "(v(vgate)-v(l5))*i(Vu6)",
-        "R26": "(v(l5)-v(ovref))*(v(l5)-v(ovref))/1k",
-        "U7": "v(ovref)*(v(l5)-v(ovref))/1k",
+        "R26": "(v(vgate)-v(ovref))*(v(vgate)-v(ovref))/2.2k",
+        "R31": "v(ovref)*v(ovref)/1k",
+        "U7": "v(ovref)*((v(vgate)-v(ovref))/2.2k-v(ovref)/1k)",
         "D2": "v(vgate)*i(Vd2)",
         "D3": "(v(f12)-v(vgate))*i(Vsense)",
     },
@@ -220,7 +223,7 @@ def row(build: str, part: str, kind: str) -> dict:
     if on_part >= 0.95:
         test = f"Rtest ovref 0 {LOCK_OUT_TEST_Ohm}\n"
         tested = simulate.measured("shared", "sata_5v", more=text + test, **own)
-        if tested["reference"] > faults.TEST_REFERENCE_V or tested["pull_up"] < LOCK_OUT_V:
+        if tested["reference"] > TRIPS_V or tested["pull_up"] < LOCK_OUT_V:
             seen_by.append("doctor")  # no lock-out trips
     if host_A > HOST_A or max(m["vsys"] for m in cases) > VSYS_V:
         does.append("host")

@@ -312,14 +312,23 @@ def wrong_supply(rail: str, final: float, rise: float, **changes: float | str) -
     return measured("overvoltage", rail, more=protection, final=final, rise=rise, **changes)
 
 
-# how the logic's own input goes, and when after that (before it: less than 0) a supply becomes too high
-WAYS_GONE = ({"fall": 1e-5}, {"fall": 1e-3}, {"fall": 0.02}, {"fall": 0.1}, {"hot": 1})
-LATER_s = (-0.02, 1e-4, 1e-3, 4e-3, 1e-2, 3e-2)
+# how the logic's own input goes or sags (volts that are left), and when after that (before it: less than 0) a supply
+# becomes too high
+WAYS_GONE = (
+    *({"fall": 1e-5}, {"fall": 1e-3}, {"fall": 0.02}, {"fall": 0.1}),
+    *({"fall": 0.02, "rail1_end": left_V} for left_V in (4.0, 3.6, 3.3, 3.0, 2.7, 2.4)),
+    {"hot": 1},
+)
+LATER_s = (-0.02, 1e-4, 1e-3, 4e-3, 7e-3, 9e-3, 1e-2, 3e-2, 4.6e-2)
 # nets of the supplies in protection.lib, in shared_board.lib and shared_breakout.lib
 ON_BOARD = {"compare": "vgate", "reference": "ovref", "lock5": "lock5"}
 ON_BREAKOUT = {"compare": "vgate", "reference": "ovref", "lock5": "vgate"}
-# after the breakout's 12 V have gone, by the part of its value that C11 has: while the lock-out is awake
-GONE_s = {1.0: (1e-4, 4e-3, 0.1, 0.3, 0.6), 0.6: (4e-3, 0.1, 0.3, 0.4)}
+# after the breakout's 12 V have gone, until the gates are empty, by the part of its value that C11 has
+GONE_s = {
+    1.2: (0.1, 0.3, 0.5, 0.7, 0.9, 1.2, 1.5),
+    1.0: (1e-4, 4e-3, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5),
+    0.6: (4e-3, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0),
+}
 
 
 def logic_gone(rail: str, final: float, library: str = "", **changes: float | str) -> dict[str, float]:
@@ -335,13 +344,16 @@ def logic_gone(rail: str, final: float, library: str = "", **changes: float | st
     return measured("logic_gone", rail, more=_joined(ON_BOARD) + shared, edit=_own_gates, final=final, **changes)
 
 
-def gone_12v(rail: str, final: float, held: bool = True, aged: float = 1.0, **changes: float | str) -> dict[str, float]:
+def gone_12v(
+    rail: str, final: float, held: bool = True, aged: float = 1.0, library: str = "", **changes: float | str
+) -> dict[str, float]:
     """Measures of gone_12v.cir on the breakout's board: drive_peak, drive_end and before in V.
 
     held: with D3 and C11
-    aged: the part of its value that C11 has"""
+    aged: the part of its value that C11 has
+    library: another text than that of shared_breakout.lib"""
     shared = _edited(
-        (HERE / "shared_breakout.lib").read_text(),
+        library or (HERE / "shared_breakout.lib").read_text(),
         {
             "Vsense12 rail12n 0 {rail12}": "Vsense12 rail12n 0 pwl(0 {rail12} 20m {rail12} {20m + fall} 0)",
             "CC11 vgate 0 10u": f"CC11 vgate 0 {{{aged}*input_bulk}} ic={{rail12}}" if held else "",

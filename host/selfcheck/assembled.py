@@ -139,7 +139,7 @@ class Rig:
         if self.kind == "prototyping":
             for ref in [ref for ref in parts if re.fullmatch(r"[A-Z]+[1-4]\d\d", ref) and self._is_extra(ref)]:
                 del parts[ref]
-            shared = "U5 U6 U9 U7 U8 R26 D2 R13 R14 F1 Q2 Q3 R27 R28 R29"
+            shared = "U5 U6 U9 U7 U8 R26 R31 D2 R13 R14 F1 Q2 Q3 R27 R28 R29"
             for ref in shared.split():
                 del parts[ref]
             for n in self.at.values():
@@ -255,6 +255,7 @@ class Rig:
             **{"crowbar resistor": (f"CROWBAR{n}", f"BARGATE{n}")},
             "lock-out pull-up": (self._net("Q05", "1", rail), "VGATE" if self.kind == "breakout" else "LOCK_5V"),
             **{"VSYS": (self.parts["U1"].pins.get("39", "open"), "GND"), "gates short": ("VGATE", "GND")},
+            "reference load": ("OVREF", "GND"),
             "lock-out line": (self.parts["U1"].pins.get("20" if self.kind == "breakout" else "1", "open"), "GND"),
         }
         if key in points:

@@ -179,6 +179,19 @@ def test_the_logics_input_that_goes_takes_no_lock_out_along(rail, way, later):
     assert later < 0 or m["before"] > simulate.values(rail)["voltage"]
 
 
+@pytest.mark.parametrize(("left_V", "later"), [(3.6, 0.03), (3.0, 0.03), (2.7, 0.03), (0, 9e-3)])
+@pytest.mark.parametrize("rail", MOST_V)
+def test_the_logics_input_that_sags_takes_no_lock_out_along(rail, left_V, later):
+    """24 V within 1 us, while Q5's pull-up has 2.3 to 3.3 V: R31 has taken the reference down before."""
+    way = {"fall": 0.02, "rail1_end": left_V, "later": later, "rise": 1e-6}
+    changes = limits.corner_changes("overvoltage", "high", simulate.values(rail)) | way
+    m = simulate.logic_gone(rail, 24, **changes)
+    assert m["drive_peak"] <= MOST_V[rail] and m["drive_end"] < 0.1
+    if left_V in (0, 2.7):
+        without = simulate.logic_gone(rail, 24, library=shared.faulty("board", "R31", "open"), **changes)
+        assert without["drive_peak"] > MOST_V[rail]
+
+
 @pytest.mark.parametrize(("part", "kind"), [("D3", "short"), ("C10", "open")])
 def test_without_a_supply_of_their_own_it_does(part, kind):
     """What the pull-ups have goes with LOGIC_5V."""

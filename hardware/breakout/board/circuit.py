@@ -45,7 +45,7 @@ def rail():
     probes = {f"T10{k}" for k in range(1, 6)}
     chosen = [part for part in parts if part.ref not in gone]
     chosen = [part._replace(x=10 + 6 * i, y=50) if part.ref in probes else part for i, part in enumerate(chosen)]
-    # on VGATE, not on the regulator's 5 V: without those the reference is 0 V and the rail off, with its lock-out awake
+    # on VGATE as comparator and reference are: the regulator of 5 V takes none of them along when it fails
     chosen = [
         part._replace(item="pull 10k", nets=part.nets | {"1": "VGATE"}) if part.ref in ("R125", "R127") else part
         for part in chosen
@@ -96,7 +96,9 @@ def shared():
         ),
         c("C7", "1u", "regulator capacitor", 116, 126, "VGATE"),
         c("C9", "1u", "regulator capacitor", 132, 126, "LOGIC_5V"),
-        r("R26", "1k", "protection 1k", 180, 123, "LOGIC_5V", "OVREF"),
+        # below 8 V of VGATE R31 takes the reference down: the gates are empty before the comparator sleeps, at 4 V
+        r("R26", "2k2", "reference feed 2k2", 180, 123, "VGATE", "OVREF"),
+        r("R31", "1k", "protection 1k", 193, 131, "OVREF", "GND"),
         *common.references(168),
         *common.lock_out_test("LOCKOUT_PIN"),
         c("C8", "330p", "divider 330p", 187, 131, "OVREF"),

@@ -38,7 +38,10 @@ SCHOTTKY_V, BODY_V = (
     (0.08, 0.45),
     (0.3, 0.9),
 )  # the freewheel diode's in a meter's diode range; a FET's own, a zener's, the TVS'
-HELD_V = 1.2, 1.95  # OVREF with 560 Ohm to ground: LOGIC_V through 1 kOhm, less what the references take below 2.5 V
+# OVREF with 560 Ohm and R31 (2 kOhm) to ground, LOGIC_V through 1 kOhm, less what the references take below 2.5 V;
+# on the breakout's board 1 kOhm and VGATE through 2.2
+HELD_V = 1.2, 1.95
+REFERENCE_kOhm, BREAKOUT_REFERENCE_kOhm = (1.65, 2.04), (0.9, 1.02)  # R31; the supplies that R26 leads to are still
 FUSE_A = {3300: 3.0, 5000: 10.0, 12000: 7.5}  # by the rail's mV; of an M.2 rail in the converter's 12 V lead
 # two diodes in series show 1.0 to 1.25 V; a sound pair of FETs from 1.35 V on, their threshold, or ol
 DIODE_V = 1.3, 5.0
@@ -207,6 +210,9 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
         out.append(Reading(1, "logic fuse", None, words, "A", LOGIC_FUSE_A, LOGIC_FUSE_A, do))
         words = "have the logic chips (U2: HC132, with Schmitt inputs) and the diodes the marks of bom.csv"
         out.append(Reading(1, "marks", None, words, "yes", 1, 1, "a part of another kind: no reading shows it"))
+        load_kOhm = BREAKOUT_REFERENCE_kOhm if circuit.gates_V < GATE_SUPPLY_V else REFERENCE_kOhm
+        do = "R31: the lock-outs sleep before the gates are empty when their supply goes"
+        out.append(Reading(2, "reference load", None, "OVREF to GND, once still", "kOhm", *load_kOhm, do))
         out.append(Reading(5, "reference", None, "OVREF to GND", "V", 2.46, 2.53, "U7, U8 and their resistor"))
         words = "560 Ohm from OVREF to GND, meter across it"
         out.append(Reading(5, "reference held", None, words, "V", *HELD_V, "R26; is it 560 Ohm?"))
