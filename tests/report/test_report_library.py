@@ -8,10 +8,12 @@ from synthetic_plan import DRIVE, Writer
 from test_replay import played_twice
 
 from ssdrig.base.errors import JournalError
+from ssdrig.base.uncertain import Uncertain
 from ssdrig.plan import grammar, reviews
 from ssdrig.reading import errors, library_file, table
 from ssdrig.report import library, review_page, scorecard
 from ssdrig.report.library import Facts, Member
+from ssdrig.views.context import Cell
 
 OWN = Facts("review-x")
 
@@ -140,7 +142,19 @@ def test_facts_of_views_have_cards_and_lines_of_all_drives(tmp_path):
     assert sizes == pytest.approx([4 * 1.048576, 6 * 1.048576], rel=0.05)
     assert [entry.value.value for entry in slow.entries] == pytest.approx([262.144] * 2, rel=0.05)
     (_, line), *_ = scorecard.lines(members)
-    assert line == cache and scorecard.place(*line.entries[:1], line.entries[1:], "more") == (2, 2, 2)
+    assert line == cache and scorecard.place(*line.entries[:1], line.entries[1:], "more", 2) == (2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [(114.32, 2.84, "114.3 ± 2.8"), (0.30712, 0.0084, "0.3071 ± 0.0084"), (241.3, None, "241")],
+)
+def test_a_bar_has_as_many_places_as_its_error(value, error, words):
+    members = [Member(OWN, "one", "default OP", "", {}, True)]
+    card = library.bars("k", "Speed", "MB/s", "more", [library.Entry(0, Uncertain(value, error))], members)
+    shown = re.search(r'class="value">([^<]*)(?:<small class="error">([^<]*))?', card)
+    assert shown[1] + (shown[2] or "") == words
+    assert Cell(value, error).html() == f"<td>{words}</td>"
 
 
 @pytest.mark.parametrize("end", [5, {"bytes": 1e9}, {"bw_mean_MBps": 1.0, "bw_error_MBps": {}}])

@@ -15,6 +15,7 @@ from ssdrig.report import embed, page, review_says, screen, views
 from ssdrig.runs import integrity
 from ssdrig.serve import app
 from ssdrig.views import documents, svg, trust_strip
+from ssdrig.views.terms import with_error
 
 FRESH, SLOW, FAST = [9000] * 6, [4000, 4001, 3999] * 6, [6000, 6001, 5999] * 6
 POWER_ONLY = [name for name in trust.NAMES if name not in trust.OF_LOAD]
@@ -132,6 +133,7 @@ def test_a_card_has_the_error_of_its_figure(tmp_path):
     card = next(part for part in html.split('<div class="card"') if 'data-key="iops_mean"' in part)
     values = card.split('<span class="value">')[1:]
     errors = [re.search(r'^[^<]*<small class="error"> ± ([^<]*)</small>', value) for value in values]
+    assert values[0].replace('<small class="error">', "").startswith(with_error(view.figures[0]["iops_mean"], error, 0))
     assert float(errors[0][1].replace("\u202f", "")) == pytest.approx(error, rel=0.05) and not errors[1]
 
 

@@ -11,7 +11,7 @@ from test_report import READY, run_command
 from ssdrig.reading import table
 from ssdrig.report import phases, views
 from ssdrig.runs import journal
-from ssdrig.views.terms import number
+from ssdrig.views.terms import number, with_error
 
 FLAT = [40000] * 10 + [8000, 8200] * 15
 STEEP = [40000] * 10 + [12000 - 250 * i for i in range(30)]
@@ -114,7 +114,8 @@ def test_one_window_is_shown_at_a_time(chromium, made):
         chromium.wait(f"ssdrig.state().view === {index}")
         window = made[1][0]["windows"][name]
         assert chromium.js(value.format("iops_mean")) == [number(window["iops_mean"], 0)]
-        assert chromium.js(value.format("energy_uJ_per_io")) == [number(window["energy_uJ_per_io"], 1)]
+        energy, error = window["energy_uJ_per_io"], window["errors"].get("energy_uJ_per_io")
+        assert chromium.js(value.format("energy_uJ_per_io")) == [with_error(energy, error, 1).partition(" ± ")[0]]
         assert chromium.js(SHOWN.format("[data-view].cards")) == chromium.js(SHOWN.format(".facts")) == 1
         chromium.wait(f"ssdrig.limits()['zoom-log'][0] === {window['t0_s'] - 0.5}")
         assert chromium.js("ssdrig.limits()")["zoom-linear"][1] == window["t1_s"] - 0.5

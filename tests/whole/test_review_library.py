@@ -69,6 +69,7 @@ def test_no_star_and_no_sentence_within_the_doubt(page):
     assert title == "Random writes on a full drive, at the end: Mean IOPS" and places == "4 5 6"
     assert [how for *_, how in cells] == ["", "", "alike", "better", "worse", "better", "better"]
     assert [run for run, kind, *_ in cells if kind == "best"] == [cells[-1][0]]
+    assert 'data-key="consistency-consistency"' in html.split('class="scorecard"')[1].split("</table>")[0]
     assert len(rows) >= 15 and all(" ± " in cells[0][2] for _, _, cells in rows)
 
 

@@ -20,6 +20,7 @@ _OF_LATENCY = ("lat_mean", "lat_p50", "lat_p99", "lat_p999", "lat_p9999", "lat_m
 # what a step has, in the plan's words -> the figure of the analysis, and its unit
 VALUES = {
     "iops": ("iops_mean", "IOPS"),
+    "consistency": ("consistency", ""),
     "MB/s": ("bw_mean_MBps", "MB/s"),
     "W": ("power_mean_W", "W"),
     "W_max": ("power_max_W", "W"),

@@ -37,6 +37,7 @@ WHY_NOT = {  # where a figure is not known and no note gives the reason
     "pause_mean_W": bursts.NONE,
     "floor_W": "it is not a rest until the drive was quiet",
     "power_max_W": "the highest sample is known of a window alone",
+    "consistency": "the scatter of the seconds is known of a window alone",
     "gap_s": "no load came right before it",
     "lat_mean_most_us": "it has no whole minute of I/O",
     **dict.fromkeys(directions.KEYS, directions.WHY),

@@ -10,7 +10,7 @@ from ssdrig.base.words import digits
 from ssdrig.reading import trust
 from ssdrig.report import words
 from ssdrig.report.views import View
-from ssdrig.views.terms import BY_KEY, error_of, number
+from ssdrig.views.terms import BY_KEY, number
 
 DIRECTIONS = {"more": "more is better", "less": "less is better", "": "neither is better"}
 
@@ -145,14 +145,13 @@ def _bars(
 ) -> list[Bar]:
     bars = []
     for i, (f, (_, _, label, short)) in enumerate(zip(figures, names, strict=True)):
-        text = shown.text(f[key], f["wa_error"] if key == "wa" else None)
+        own = doubt(key, f)
+        text, sign, error = shown.text(f[key], f["wa_error"] if key == "wa" else own).partition(" ± ")
         aside = f"spread {number(spread(f), 1)} %" if key == "iops_mean" and spread(f) is not None else ""
         colour = "--review" if i == review else looks[i]["colour"]
         red = trust.why_not(f.get("trust"), trust.rests_on(key))
         bar = Bar(i, label, short, f[key], text, colour, looks[i]["glyph"], aside, apart[i] or red, i == review)
-        own = doubt(key, f)
-        error = "" if " ± " in text else error_of(shown.text(f[key], own))
-        bars.append(bar._replace(red=red, doubt=own, error=error))
+        bars.append(bar._replace(red=red, doubt=own, error=sign + error))
     return bars
 
 

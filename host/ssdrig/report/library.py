@@ -24,9 +24,9 @@ from ssdrig.report.price import Price
 from ssdrig.report.verdict import ENDED
 from ssdrig.runs import journal, parts
 from ssdrig.views import headline
-from ssdrig.views.context import doubt_at, figure, label, plus_minus, uncertain_at, unit, value_at
+from ssdrig.views.context import doubt_at, label, plus_minus, uncertain_at, unit, value_at
 from ssdrig.views.svg import look, look_of_variant
-from ssdrig.views.terms import BY_KEY, error_of
+from ssdrig.views.terms import BY_KEY
 
 MOST_RUNS, MOST_FILES = 100, 50  # of the library, the latest first
 IMPORTED = " imported"  # after the name of a library file
@@ -428,9 +428,9 @@ def bars(key: str, title: str, unit_name: str, better: str, entries: Sequence[En
         named = member.label + ("" if member.own else f", {member.began}")
         aside = "" if value.value is not None else escape(value.why)
         style = look_of(drives, i)
-        text = figure(value.value)
+        text, sign, error = plus_minus(value).partition(" ± ")
         bar = Bar(i, named, names[i], value.value, text, style["colour"], style["glyph"], aside, unlike)
-        bars.append(bar._replace(top=member.own, doubt=value.error, error=error_of(plus_minus(value))))
+        bars.append(bar._replace(top=member.own, doubt=value.error, error=sign + error))
     return card(key, title, unit_name, better, bars)
 
 

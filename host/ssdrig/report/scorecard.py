@@ -13,7 +13,7 @@ from ssdrig.report import cards, library
 from ssdrig.report.library import Compared, Entry, Member
 from ssdrig.views.context import plus_minus
 
-MOST_VALUES = 3  # of each figure of a section; the others have cards
+MOST_VALUES = 4  # of each figure of a section; the others have cards
 MOST_OTHERS = 6  # drives besides the reviewed one
 LARGE_PERCENT = 10  # an error above it is explained
 # the meaning of ± and of a difference (uncertain.differ)

@@ -31,6 +31,7 @@ AXES = {
 }
 WORDS = {
     "burst_iops": "IOPS within bursts",
+    "consistency": "Consistency, mean ÷ deviation",
     "pause_W": "Mean power of the pauses",
     "floor_W": "Power at rest",
     "host_cpu": "CPU of the host that fio takes, 100 % for each core",
@@ -346,7 +347,7 @@ class Cell(NamedTuple):
             return f"<td>{escape(self.words)}</td>"
         if self.value is None:
             return f'<td class="soft" title="{escape(self.why or "not known")}">–</td>'
-        return f"<td>{figure(self.value)}{'' if self.error is None else f' ± {figure(self.error)}'}</td>"
+        return f"<td>{plus_minus(Uncertain(self.value, self.error))}</td>"
 
 
 def number_table(first: str, heads: Sequence[tuple[str, str]], lines: Sequence[tuple[str, Sequence[Cell]]]) -> str:

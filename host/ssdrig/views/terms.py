@@ -29,11 +29,6 @@ def with_error(value, error, places: int) -> str:
     return f"{number(value, places)} ± {number(error, places)}"
 
 
-def error_of(text: str) -> str:
-    """ " ± 0.4" of "12.3 ± 0.4"; "" without an error."""
-    return "".join(text.partition(" ± ")[1:])
-
-
 def markdown() -> str:
     """The list as host/docs/reference/figures.md has it; a test compares the two."""
     lines = ["| figure | unit | key in `--json` | meaning |", "|---|---|---|---|"]

@@ -30,7 +30,7 @@ from ssdrig.views.context import (
     unit,
     value_at,
 )
-from ssdrig.views.terms import error_of, number
+from ssdrig.views.terms import number
 
 EVERY = ("iops", "MB/s", "W", "uJ/IO", "iops/W")  # where a plan names no value
 LETTER = 8.0  # px of a plot, widest
@@ -204,9 +204,9 @@ def bars(context: Context) -> str:
         out.append(f'<div class="card"><h3>{shown.heading}</h3>')
         for words, value, why, colour, doubt, own in values:
             width = 0 if value is None else min(100.0, 100 * value / top)
-            error = error_of(plus_minus(own.scaled(shown.scale)))
-            text = trust_strip.with_mark(shown.text(value), doubt)
-            text += f'<small class="error">{error}</small>' if error else ""
+            number_of, sign, error = plus_minus(own.scaled(shown.scale)).partition(" ± ")
+            text = trust_strip.with_mark(number_of, doubt)
+            text += f'<small class="error">{sign}{error}</small>' if error else ""
             note = f"not claimed, {doubt}" if doubt and not context.brief else ""  # a brief page explains the mark once
             aside = escape(why if value is None else note)
             out.append(
