@@ -208,6 +208,8 @@ def test_no_count_breaks_it():
 def test_drive_writes_stand_beside_a_verdict():
     made = {"drive_writes": 1.4, "past_spare": True, "past_spare_by": "cliff"}
     assert "1.40 drive writes" in steady.rests_on(made)
+    many = steady.rests_on(made | {"drive_writes": 302.35, "spare_areas_since": 4210.02, "passed": True})
+    assert "at 302 drive writes" in many and ", 4210 × the spare area" in many
     assert steady.rests_on(made | {"past_spare": False}) != steady.rests_on(made)
     assert steady.rests_on(steady.untested("short")) == "" == steady.rests_on({})
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from ssdrig.plan import reviews
 from ssdrig.reading.review_folder import Done
 from ssdrig.reading.row import Row
@@ -91,3 +93,13 @@ def test_a_lone_card_takes_the_place_of_a_figure():
     assert review_page._split(3 * figure + card + 2 * figure, 1) == (3 * figure + card, 2 * figure)
     three = '<div class="cards">' + 3 * '<div class="card">c</div>' + "</div>"
     assert review_page._split(4 * figure + three + figure, 1) == (4 * figure + three, figure)
+
+
+@pytest.mark.parametrize(("rated_bytes", "rest"), [(5e12, "2.00 TB are left"), (1e12, "2.00 TB more than all")])
+def test_a_drive_that_is_written_past_its_rating_has_nothing_left_of_it(rated_bytes, rest):
+    readings = [
+        {"t_start_ns": n, "host_written_bytes": written, "nand_written_bytes": None, "percentage_used": None}
+        for n, written in enumerate((2.9e12, 3e12))
+    ]
+    run = SimpleNamespace(data=SimpleNamespace(snapshots=readings))
+    assert rest in review_says.endurance([run], rated_bytes, "its rating")[1]

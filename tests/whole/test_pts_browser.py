@@ -47,7 +47,7 @@ PRESCRIBED = {
     },
     "pts-dirth": {
         "plots": ["IOPS: precondition", "Steady state of the preconditioning", "Writes between the rounds, Mean IOPS"]
-        + ["Mean IOPS by the round, threads=32", "Steady state: iops threads=32", "Mean IOPS by queue depth"]
+        + ["Mean IOPS by the round, threads 32", "Steady state: iops threads=32", "Mean IOPS by queue depth"]
         + ["Demand intensity", "IOPS over I/Os in flight", "IOPS: histograms/before"]
         + [f"Latency histogram, histograms/histogram at={at}" for at in ("max", "mid", "min")],
         "tables": ["Mean IOPS by threads and queue depth", "CPU of the host", "Operating points"],

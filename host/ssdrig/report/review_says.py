@@ -165,8 +165,8 @@ def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: s
     out = [f"The review wrote {words.size(host_bytes)} to the drive{share}; write amplification {amplification}"]
     if rated_bytes:
         left = rated_bytes - last["host_written_bytes"]
-        life = f"{words.size(last['host_written_bytes'])} were written to it in its life"
-        out.append(f"{life}; {words.size(max(0, left))} are left of {rated_words}")
+        rest = f"{words.size(left)} are left" if left >= 0 else f"that is {words.size(-left)} more than all"
+        out.append(f"{words.size(last['host_written_bytes'])} were written to it in its life; {rest} of {rated_words}")
     else:
         out.append("The rated endurance of this model is not known: give it in warranty.toml")
     if last.get("percentage_used") is not None:

@@ -136,7 +136,12 @@ def rests_on(verdict: dict) -> str:
     since = verdict.get("spare_areas_since")
     if verdict.get("passed") and since is not None and since < DIP_SPARE_AREAS:
         past += " (a dip that lasts longer, with a higher level after it, is not excluded)"
-    return f"at {made:.2f} drive writes since the purge{past}"
+    return f"at {_times(made)} drive writes since the purge{past}"
+
+
+def _times(count: float) -> str:
+    """A multiple with three digits, or all of a larger one."""
+    return f"{count:.{2 if count < 9.995 else 1 if count < 99.95 else 0}f}"
 
 
 def cliff_words(verdict: dict) -> str:
@@ -145,7 +150,7 @@ def cliff_words(verdict: dict) -> str:
         return ""
     by = {"raw": "by raw NAND", "cliff": "seen", "written": "by drive writes"}.get(str(verdict.get("past_spare_by")))
     since = verdict.get("spare_areas_since")
-    ago = "" if since is None else f", {since:.2f} × the spare area written since"
+    ago = "" if since is None else f", {_times(since)} × the spare area written since"
     return f"yes ({by}){ago}" if verdict["past_spare"] else "perhaps not"
 
 

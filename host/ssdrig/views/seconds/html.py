@@ -16,12 +16,14 @@ from ssdrig.views.context import (
     TIME,
     Context,
     Unit,
+    axis,
     figure,
     label,
     last_rounds,
     panel,
     panels,
     place,
+    point,
     points,
     rounds_in_words,
     unit,
@@ -225,7 +227,7 @@ def _error(row: Row, word: str) -> float | None:
 
 
 def _rounds(context: Context, path: str, table: Table, names, words: str, of, looks, shown, reach, last: int) -> str:
-    where = f", {context.show['where']}" if context.show.get("where") else ""
+    where = "".join(f", {axis(key)} {point(key, value)}" for key, value in place(context.show).items())
     title = context.title(f"{label(shown.word)} by the round{where}", shown.word, path) + words
     plot = svg.Plot(title, 480, 300, (0.6, last + 0.4), reach, y_log=context.log)
     last_ones = last_rounds(table, path)
