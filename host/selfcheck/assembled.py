@@ -43,6 +43,7 @@ EYE = (
     "crowbar off",
     "climbs",
     "gates climb",
+    "lock-out climbs",
     "lamp",
     "lamps",
     "marks",
@@ -240,6 +241,7 @@ class Rig:
             **{"freewheel": ("GND", f"SW{n}"), "TVS": ("GND", source), "gate clamp": (f"SRC{n}", f"GATE{n}")},
             **{"PERST# FET": ("GND", "PERST"), "PERST# back": ("PERST", "GND"), "12 V diode": ("SUPPLY_12V", "VGATE")},
             **{"D8": ("LOGIC_6V", "LOGIC_IN"), "D9": ("LOGIC_5V", "LOGIC_6V")},
+            "D3": ("LOGIC_5V", "LOCK_5V"),
         }
         if key in in_diode_range:
             across = self._diode_V(*in_diode_range[key])
@@ -267,6 +269,10 @@ class Rig:
             ends = {f"RAIL{n}_IN", f"FUSED{n}"} if key == "climbs" else {"VGATE"}
             big = ("470u", "470u x 10", "turned")
             return float(any(of.value in big and ends & {*of.pins.values()} for of in self.parts.values()))
+        if key == "lock-out climbs":
+            return float(
+                any({"LOCK_5V", "GND"} == {*of.pins.values()} and of.value == "10u" for of in self.parts.values())
+            )
         if key == "marks":
             marked = [(ref, part) for ref, part in self.parts.items() if ref[0] == "D" or part.symbol.startswith("74")]
             return float(all(part.value == self.ordered[ref] for ref, part in marked))

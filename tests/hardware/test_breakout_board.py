@@ -38,6 +38,7 @@ print(json.dumps({
     "stale": release.stale(), "lacking": release.lacking(release.bill()), "usd": release.total_usd(release.bill()),
     "size": [place.WIDTH, place.HEIGHT, place.LAYERS], "bodies": bodies,
     "kinds": sorted({pad.kind for ref, part in parts.items() if part.item for pad in footprints.footprint(part).pads}),
+    "angles": {ref: angle for ref, (x, y, angle) in place.places().items()},
     "nets": {ref: part.nets for ref, part in parts.items()}, "order": release.order(release.bill()),
     "flat": sorted({footprints.footprint(part).name for part in parts.values()} - set(models.HEIGHT_mm)),
 }))
@@ -53,6 +54,22 @@ def test_it_is_small_has_two_layers_and_only_leaded_parts(facts):
     width, height, layers = facts["size"]
     assert width <= 100 and height <= 100 and layers == 2 and facts["kinds"] == ["thru_hole"]
     assert facts["flat"] == ["TestPad_1.5"]  # all else has a height for the pictures
+
+
+def test_parts_without_a_printed_mark_lie_as_the_readme_says(facts):
+    """Its "Which way round": KiCad makes the pad with number 1 square."""
+    nets, angles = facts["nets"], facts["angles"]
+    squares = {ref: nets[ref]["1"] for ref in ("D2", "D3", "D101", "D102", "D104", "D105", "C101", "C11")}
+    cathodes = {"D2": "VGATE", "D3": "VGATE", "D102": "SW0", "D104": "FUSED0", "D105": "GND"}
+    assert squares == cathodes | {"D101": "SRC0", "C101": "FUSED0", "C11": "VGATE"}  # D101: the gate is its cathode
+    assert {ref: angles[ref] for ref in ("U2", "U102", "U6", "U7", "Q105", "U8", "Q2")} == {
+        **dict.fromkeys(("U2", "U102", "U6", "U7", "Q105"), 0),
+        **dict.fromkeys(("U8", "Q2"), 90),
+    }
+    assert {ref: angles[ref] for ref in ("Q101", "Q102", "Q103", "Q104", "Q1")} == {
+        **dict.fromkeys(("Q101", "Q103", "Q104", "Q1"), 0),
+        "Q102": 180,
+    }
 
 
 def test_no_part_is_in_anothers_room(facts):

@@ -219,10 +219,18 @@ def readings(build: dict, board: str | None = None) -> list[Reading]:
         lamps = "are the lamps of 3.3 V and VGATE lit" if circuit.sideband_pin else "is the lamp of 3.3 V lit"
         out.append(Reading(6, "lamps", None, lamps, "yes", 1, 1, "a lamp is turned, or its resistor"))
     if circuit.sideband_pin:
-        do = "turned or short it leads past the regulator: 24 V there would reach the logic"
-        for name, one, other in (("D8", "LOGIC_6V", "LOGIC_IN"), ("D9", "LOGIC_5V", "LOGIC_6V")):
-            words = f"{name}, from {one} to {other}, once still, diode range, plus lead at {one}"
+        past = "turned or short it leads past the regulator: 24 V there would reach the logic"
+        sleeps = "turned: no lock-out works; short: none does once the logic's input has gone"
+        for name, one, other, do in (
+            ("D8", "LOGIC_6V", "LOGIC_IN", past),
+            ("D9", "LOGIC_5V", "LOGIC_6V", past),
+            ("D3", "LOGIC_5V", "LOCK_5V", sleeps),
+        ):
+            words = f"{name}, from {one} to {other}, once still, diode range, minus lead at its printed dot"
             out.append(Reading(1, name, None, words, "V", *SCHOTTKY_V, do))
+        words = "LOCK_5V to GND: did the display climb for a second or more"
+        do = "C10: without it no lock-out works once the logic's input has gone"
+        out.append(Reading(1, "lock-out climbs", None, words, "yes", 1, 1, do))
     if circuit.test_pin:
         words = f"pin {circuit.test_pin} of the Pico's socket to GND"
         do = "R28, R29: without R28 a Pico in reset may trip the lock-outs"
