@@ -79,7 +79,7 @@ CORNERS: dict[str, dict[str, float]] = {
 FAST_Q5 = {"lockout_fet_vth": 0.7 / 1.1, "lockout_fet_gfs": 1 / 0.33, "lockout_fet_rds_on": 0.9 / 1.5}
 FAST_Q5 |= {"lockout_fet_ciss": 0.5, "lockout_fet_crss": 0.5}
 OPPOSITE = {("overvoltage", "high"): {"fet_vth": CORNERS["low"]["fet_vth"]}, ("hotplug", "high"): FAST_Q5}
-SHARED = "shared"
+SHARED, PLUG_IN = "shared", "plug_in"
 # supply of the 5 V rail, USB: fed by both, by the rail alone at the ends of its range, and by 12 and 24 V for ever
 SHARED_CASES = ({}, *({"usb": 0, "rail1": supply_V} for supply_V in (4.75, 5.25, 12, 24)))
 # by name, what they do to shared_board.lib: faults that a part is there to bear
@@ -196,7 +196,7 @@ def heat(name: str) -> str:
 def applies(seen: str, study: str, rail: str) -> str | None:
     """The expression of a row in this study of this rail; None where it is not for it."""
     match = re.fullmatch(r"(!?)(\w+):(.*)", seen)
-    if match and match[2] in {*RAILS, *STUDIES, SHARED}:
+    if match and match[2] in {*RAILS, *STUDIES, SHARED, PLUG_IN}:
         return match[3] if (match[2] in (study, rail)) != bool(match[1]) else None
     return seen
 
@@ -290,6 +290,23 @@ def shared_beyond() -> list[Beyond]:
     return out
 
 
+def plug_in_beyond() -> list[Beyond]:
+    """What of the breakout's board is beyond a limit while its 12 V lead is plugged in."""
+    rows = [(k, limit) for k, limit in enumerate(limits()) if limit.seen.startswith(f"{PLUG_IN}:")]
+    text = "".join(
+        f"Blim{k} lim{k} 0 v={limit.seen.removeprefix(f'{PLUG_IN}:')}\n"
+        + "".join(f".meas tran lim{k}_{kind} {kind} v(lim{k})\n" for kind in ("min", "max"))
+        for k, limit in rows
+    )
+    m = simulate.plugged_in(text)
+    return [
+        Beyond(limit, PLUG_IN, "breakout", "high", m[f"lim{k}_{kind}"])
+        for k, limit in rows
+        for kind in ("min", "max")
+        if not limit.low <= m[f"lim{k}_{kind}"] <= limit.high
+    ]
+
+
 # What is beyond a limit, and why that stays.
 EXPLAINED: dict[tuple[str, str], str] = {
     **dict.fromkeys(
@@ -348,7 +365,7 @@ def every() -> list[Beyond]:
     ]
     with ThreadPoolExecutor(2) as pool:
         results = pool.map(lambda case: beyond(*case[:3], **case[3]), cases)
-    return [*at_rest(), *shared_beyond(), *(one for excesses in results for one in excesses)]
+    return [*at_rest(), *shared_beyond(), *plug_in_beyond(), *(one for excesses in results for one in excesses)]
 
 
 def main() -> int:

@@ -323,6 +323,7 @@ LATER_s = (-0.02, 1e-4, 1e-3, 4e-3, 7e-3, 9e-3, 1e-2, 3e-2, 4.6e-2)
 # nets of the supplies in protection.lib, in shared_board.lib and shared_breakout.lib
 ON_BOARD = {"compare": "vgate", "reference": "ovref", "lock5": "lock5"}
 ON_BREAKOUT = {"compare": "vgate", "reference": "ovref", "lock5": "vgate"}
+LEAK_A = 5e-3  # of D3 at 12 V, hot: 10 mA at most at 40 V and 100 C (Diodes DS23001)
 # after the breakout's 12 V have gone, until the gates are empty, by the part of its value that C11 has
 GONE_s = {
     1.2: (0.1, 0.3, 0.5, 0.7, 0.9, 1.2, 1.5),
@@ -362,6 +363,22 @@ def gone_12v(
         },
     )
     return measured("gone_12v", rail, more=_joined(ON_BREAKOUT) + shared, edit=_own_gates, final=final, **changes)
+
+
+def plugged_in(more: str = "", **changes: float | str) -> dict[str, float]:
+    """Measures of plug_in.cir on the breakout's board: surge in A, surge_i2t in A^2 s, c11 in V. more: lines that the
+    study gets too"""
+    shared = _edited(
+        (HERE / "shared_breakout.lib").read_text(),
+        {
+            "Vsense12 rail12n 0 {rail12}": "Vsense12 rail12n 0 pwl(0 0 0.1m 0 0.101m {rail12})",
+            "CC11 vgate 0 10u": "CC11 vgate c11 {input_bulk}\nRC11 c11 0 {input_bulk_esr}",
+            # the PTC warms in a second, and has its least resistance until then
+            "0.77 + 1e4*max(0, v(melt) - 1)^2": "f1_least",
+            ".meas tran pull_up avg v(vgate) from=55m to=60m\n": "",
+        },
+    )
+    return measured("plug_in", "sata_5v", more=shared + more, **(breakout() | changes))
 
 
 def _joined(nets: Mapping[str, str]) -> str:

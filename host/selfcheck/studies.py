@@ -94,6 +94,7 @@ def _gone_12v(simulate, limits) -> dict[str, float]:
         rail, own = limits.own(build)
         changes = own | limits.corner_changes("overvoltage", "high", simulate.values(rail) | own)
         ways = [{"final": final, "fall": fall} for final in (7, 12, 24) for fall in (1e-5, 1e-3, 2e-2)]
+        ways += [{"final": 24, "rise": 2e-6}, {"final": 24, "leak": simulate.LEAK_A}]
         times = [(aged, later) for aged, moments in simulate.GONE_s.items() for later in moments]
         cases += [
             (build, rail, changes | way | {"aged": aged, "later": later}) for way in ways for aged, later in times

@@ -200,6 +200,32 @@ def test_without_r31_the_breakouts_lock_out_sleeps_before_its_gates_are_empty(la
 
 
 @ngspice
+@pytest.mark.parametrize("build", limits.BREAKOUTS)
+@pytest.mark.parametrize("way", [{"rise": 2e-6, "aged": 1.2}, {"leak": simulate.LEAK_A, "aged": 0.6}])
+def test_a_fast_wrong_supply_and_a_hot_d3_stay_off_the_drive_without_its_12_V(build, way):
+    """Also where VGATE is so low that the lock-out would sleep without R31."""
+    rail, own = limits.own(build)
+    changes = own | limits.corner_changes("overvoltage", "high", simulate.values(rail) | own)
+    seen_V = []
+    for later_s in (0.9, 1.2) if way["aged"] > 1 else (0.15, 0.25):
+        m = simulate.gone_12v(rail, 24, later=later_s, **changes, **way)
+        assert m["drive_peak"] <= 1.15 * simulate.values(rail)["voltage"] and m["drive_end"] < 0.6
+        seen_V.append(m["vgate"])
+    assert 2.2 < min(seen_V) < 4.5
+
+
+@ngspice
+def test_what_a_live_12_V_plug_gives_the_breakout_is_within_its_limits(monkeypatch):
+    assert [str(one) for one in limits.plug_in_beyond()] == []
+    m, v = simulate.plugged_in(), simulate.values("sata_5v")
+    path_ohm = 0.5 + v["source_resistance"] + 0.15 + v["input_bulk_esr"]  # F1 at its least, D3
+    assert m["surge"] == pytest.approx((12.6 - 0.42) / path_ohm, rel=0.05) and m["c11"] < 12.6
+    rows = [row._replace(high=16.0) for row in ROWS if row.seen == "plug_in:i(Vsense)"]
+    monkeypatch.setattr(limits, "limits", lambda: rows)
+    assert [one.limit.part for one in limits.plug_in_beyond()] == ["Diode D3"]
+
+
+@ngspice
 def test_the_breakouts_board_switches_on_in_2_to_5_ms():
     m = simulate.measured("softstart", "sata_5v", **simulate.breakout())
     assert 2e-3 <= m["rise"] <= 5e-3 and m["inrush"] <= simulate.values("sata_5v")["connector_limit"]

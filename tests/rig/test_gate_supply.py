@@ -35,6 +35,17 @@ def test_within_what_parts_and_adc_leave_open(volts, ok):
     assert checks.of_gate_supply(volts, 24.0).ok is ok
 
 
+@pytest.mark.parametrize("lead_V", [11.4, 12.0, 12.6])
+@pytest.mark.parametrize("scope", [0.96, 1.04])
+def test_a_12_V_lead_within_its_5_percent_is_accepted(lead_V, scope):
+    assert checks.of_gate_supply((lead_V - 0.3) * scope, 11.7).ok is True
+
+
+@pytest.mark.parametrize("volts", [10.3, 13.1])
+def test_a_12_V_lead_that_is_off_is_not(volts):
+    assert checks.of_gate_supply(volts, 11.7).ok is False
+
+
 def test_a_build_takes_it_at_a_free_input():
     divider = 12 / (100 + 12)
     assert row()["nV_per_count"] == pytest.approx(3.3e9 / 4096 / divider, rel=1e-6)
