@@ -124,3 +124,17 @@ def test_a_circuit_that_differs_is_seen(old, new):
     text = (ROOT / "hardware/spice/rig.lib").read_text()
     assert old in text
     assert drawn("sata_5v") != simulated("sata_5v", text.replace(old, new))
+
+
+def test_the_shared_supplies_capacitors_and_diodes_are_those_of_the_board():
+    """Value and direction: a diode's first node in the study is its anode, pin 2 of its symbol."""
+    nets = {"LOGIC_IN": "lin", "LOGIC_6V": "l6", "LOGIC_5V": "l5", "LOCK_5V": "lock5", "GND": "0"}
+    text = (ROOT / "hardware/spice/shared_board.lib").read_text()
+    parts = {part.ref: part for part in circuit.PARTS}
+    for ref, pins in {
+        **dict.fromkeys(("C7", "C9", "C4", "C10"), "12"),
+        **dict.fromkeys(("D3", "D8", "D9"), "21"),
+    }.items():
+        one, other, value = re.search(rf"^{ref[0]}{ref} (\S+) (\S+) (\S+)$", text, re.M).groups()
+        assert [nets[parts[ref].nets[pin]] for pin in pins] == [one, other]
+        assert ref[0] == "D" or value == parts[ref].value.replace("4u7", "4.7u")
