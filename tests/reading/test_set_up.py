@@ -83,7 +83,7 @@ def test_the_page_of_a_plan_shows_it(tmp_path):
     w.event("conditions", **before(**BAD))
     w.event("conditions", **after({"governor": ["performance", "powersave"]}))
     html = page.render([table.load(w.end())])
-    piece = re.search(r"<section><h2>Host and drive</h2>.*?</section>", html, re.DOTALL)[0]
+    piece = re.search(r"<section id=.host.><h2>Host and drive</h2>.*?</section>", html, re.DOTALL)[0]
     for words in ("Not as it should be", "I/O scheduler bfq", "fio-3.33", "nvme.tmt1_C: not set", "after it"):
         assert words in piece, words
     assert "none [bfq]" in text(piece)
@@ -149,3 +149,20 @@ def test_how_far_the_written_data_compresses_is_a_line():
     before, after = set_up.of([{"kind": "conditions", "when": "before", "found": {}}, {"kind": "data", "rows": rows}])
     (line,) = set_up.lines(before, after)
     assert line.words == "Written data, from a pool" and "100.3 %" in line.before and "100 % of" in line.before
+
+
+def test_what_is_wrong_with_a_set_up_stands_before_the_figures(tmp_path):
+    """The first one, how many more there are, and where."""
+    w = Writer(tmp_path, STEPS)
+    w.event("conditions", **before(**BAD))
+    run = table.load(w.end())
+    run.data.header["drive"]["link"] = "PCIe 4.0 x4 (drive: 5.0 x4)"
+    wrong = len(set_up.wrong(*set_up.of(run.data.events), None, False, run.data.header["drive"]["link"]))
+    html = page.render([run])
+    head = text(html.partition("</header>")[0])
+    assert "link PCIe 4.0 x4; the drive supports 5.0 x4" in head and f"and {wrong - 1} more" in head
+    assert html.count('id="host"') == 1 and 'href="#host"' in html
+    (tmp_path / "sound").mkdir()
+    sound = Writer(tmp_path / "sound", STEPS)
+    sound.event("conditions", **before())
+    assert 'href="#host"' not in page.render([table.load(sound.end())])

@@ -163,6 +163,18 @@ def unhealthy(runs: Sequence) -> str:
     return "".join(dict.fromkeys(out))
 
 
+def unfit(runs: Sequence[RunData], names: Sequence[str]) -> str:
+    """The first deviation of host and drive from a good set-up and the number of others, as a line of a page's head;
+    "" without any.
+
+    names: of the runs; of one run it is not shown"""
+    lines = _deviations([(name, *_settings_of(run)) for name, run in zip(names, runs, strict=True)])
+    if not lines:
+        return ""
+    more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+    return f'<p class="warn">Not as it should be: {escape(lines[0])}{more}. <a href="#host">Host and drive</a></p>'
+
+
 def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:
     """Facts that all runs share, then those in which they differ."""
     facts_of = [facts(data, figure) for data, figure in zip(runs, figures, strict=True)]
@@ -191,15 +203,17 @@ def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:
     return "".join(out) + "</tbody></table></div></section>"
 
 
-def host_section(data: RunData, name: str = "") -> str:
-    """ "" for a run without its conditions. A run of several parts has those of its main part."""
+def host_section(data: RunData, name: str = "", first: bool = True) -> str:
+    """ "" for a run without its conditions. A run of several parts has those of its main part. `first`: of a page's
+    runs, which its head leads to."""
     before, after, header = _settings_of(data)
     if not before:
         return ""
     title = "Host and drive" + (f": {name}" if name else "")
     wrong = _wrong(before, after, header)
     body = f"{_wrong_words(wrong)}{_conditions(before, after, header)}{host_power_table(data.events)}"
-    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+    of = ' id="host"' if first else ""
+    return f"<section{of}><h2>{escape(title)}</h2>{body}</section>"
 
 
 def host_power_table(events: Sequence[dict]) -> str:
@@ -226,9 +240,16 @@ def hosts_of_review(runs: Mapping[str, RunData]) -> str:
     known = [(name, before, after, header) for name, before, after, header in conditions if before]
     if not known:
         return ""
+    name, *first = known[0]
+    table = f"<details><summary>Settings during {escape(name)}</summary>{_conditions(*first)}</details>"
+    return f'<section id="host"><h2>Host and drive</h2>{_wrong_words(_deviations(known))}{table}</section>'
+
+
+def _deviations(conditions: Sequence[tuple[str, dict, dict, dict]]) -> list[str]:
+    """Each deviation from a good set-up once, with the names of its runs; numbers apart, alike ones are one."""
     wrong: dict[str, list[str]] = {}
-    for name, *settings in known:
-        for line in _wrong(*settings):
+    for name, before, after, header in conditions:
+        for line in _wrong(before, after, header) if before else ():
             wrong.setdefault(line, []).append(name)
     alike: dict[str, dict[str, list[str]]] = {}  # numbers left out: lines
     for line, names in wrong.items():
@@ -237,10 +258,8 @@ def hosts_of_review(runs: Mapping[str, RunData]) -> str:
     for of in alike.values():
         (line, names), more = next(iter(of.items())), sum(map(len, of.values()))
         others = f"; alike in {counted(more - len(names), 'other run')}" if len(of) > 1 else ""
-        lines.append(f"{line} ({', '.join(names)}{others})")
-    name, *first = known[0]
-    table = f"<details><summary>Settings during {escape(name)}</summary>{_conditions(*first)}</details>"
-    return f'<section id="host"><h2>Host and drive</h2>{_wrong_words(lines)}{table}</section>'
+        lines.append(f"{line} ({', '.join(names)}{others})" if len(conditions) > 1 else line)
+    return lines
 
 
 def _settings_of(data: RunData) -> tuple[dict, dict, dict]:

@@ -58,7 +58,7 @@ class Loads:
 
     def head(self) -> str:
         """Drive, test and date."""
-        return head(self.runs, self.figures)
+        return head(self.runs, self.figures, [name for *_, name in self.names])
 
     def strips(self) -> str:
         """The trust strip of each window of each run."""
@@ -123,8 +123,8 @@ def page_title(runs: list, figures: list[dict]) -> str:
     return f"{named}: {words.title(runs).lower()}"
 
 
-def head(runs: list, figures: list[dict]) -> str:
-    """Drive, test and date."""
+def head(runs: list, figures: list[dict], names: Sequence[str]) -> str:
+    """Drive, test and date, and the deviations of the set-up."""
     simulated = [f for f in figures if f["simulated"]]
     out = ['<a class="skip" href="#plots-h">Skip to the plots</a><header><div class="title">']
     out.append(f"<h1>{escape(page_title(runs, figures))}</h1>")
@@ -139,7 +139,7 @@ def head(runs: list, figures: list[dict]) -> str:
     tested = tests[0] if len(set(tests)) == 1 else "The runs differ in their test, see the set-up."
     out.append(f'</div><p class="soft">{escape(tested)} {about.days(runs)}. <a href="#about-h">Test set-up</a></p>')
     warn = f'<p class="warn">{trust_strip.SCALED}</p>' if scaled else ""
-    return "".join(out) + f"{warn}{about.unhealthy(runs)}</header>"
+    return "".join(out) + f"{warn}{about.unhealthy(runs)}{about.unfit(runs, names)}</header>"
 
 
 def strips(shown: list, names: list) -> str:

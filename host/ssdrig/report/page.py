@@ -100,7 +100,7 @@ def render(
             *[little.section(run.rows, name) for run, name in pairs],
             *[steps(run, name, bool(name)) for run, name in pairs],
             *[drive_latency.section(run, name) for run, name in pairs],
-            *map(about.host_section, runs, short),
+            *[about.host_section(run, name, run is runs[0]) for run, name in zip(runs, short, strict=True)],
             notes_section(runs, remarks, full),
             "</main>",
             footer(runs, side is not None, bool(tables)),
@@ -180,7 +180,8 @@ def head(tables: Sequence[Table]) -> str:
         out.append(f'<strong class="badge">SIMULATED{some}</strong>')
     if any(table.plan.scaled for table in tables):
         out.append('<strong class="badge">SCALED</strong>')
-    return "".join(out) + f"</div>{about.unhealthy([run.data for run in tables])}</header>"
+    runs = [run.data for run in tables]
+    return "".join(out) + f"</div>{about.unhealthy(runs)}{about.unfit(runs, words.drives(tables))}</header>"
 
 
 def tested(tables: Sequence[Table], names: Sequence[str]) -> str:

@@ -132,7 +132,8 @@ def head(title: str, tables: Mapping[str, Table]) -> str:
         out.append('<strong class="badge">SIMULATED</strong>')
     if any(run.plan.scaled for run in tables.values()):
         out.append('<strong class="badge">SCALED</strong>')
-    return "".join(out) + "</div></header>"
+    runs = [run.data for run in tables.values()]
+    return "".join(out) + f"</div>{about.unhealthy(runs)}{about.unfit(runs, [*tables])}</header>"
 
 
 def headlines(tables: Mapping[str, Table]) -> str:
