@@ -135,7 +135,7 @@ ON_BREAKOUT: dict[str, tuple[int, Fault]] = {
     "fuse blown": (1, _wired("F01", "2", "OTHER")),
     "fuse of 3 A for 10": (1, _fitted("F01", "0287003.PXCN")),
     "lock-out's divider without its upper resistor": (1, _gone("R19")),
-    "lock-out's divider of 12 V": (1, _fitted("R19", "42k2")),
+    "lock-out's divider of 12 V": (1, _fitted("R19", "41k7")),
     "lock-out's divider of 3.3 V": (4, _fitted("R19", "4k42")),
     "lock-out's upper resistor of ten times": (1, _fitted("R19", "118k")),
     "lock-out's lower resistor missing": (1, _gone("R20")),
@@ -217,7 +217,7 @@ ON_M2: dict[str, tuple[int, Fault]] = {
 # of the board with four rails
 ON_BOARD: dict[str, tuple[int, Fault]] = {
     "R119 and R219 exchanged, 4.42 and 11.8 kOhm": (1, _in_place_of("R119", "R219")),
-    "R319 and R219 exchanged, 42.2 and 11.8 kOhm": (1, _in_place_of("R319", "R219")),
+    "R319 and R219 exchanged, 41.7 and 11.8 kOhm": (1, _in_place_of("R319", "R219")),
     "R108 and R308 exchanged, 2 and 7.5 Ohm": (1, _in_place_of("R108", "R308")),
     "F202 missing": (1, _of("F202")),
     "Q101 and Q102 turned": (1, _both(_of("Q101", "turned"), _of("Q102", "turned"))),

@@ -168,10 +168,10 @@ HARMLESS = {
 UNTRIED = {
     r"R7|R19|R2[012]|U1 [45]": "SPI, for an INA229",
     r"R8|R11|R1[678]|D[45]|U1 2[679]": "TRIGGER, ACTIVITY and SYNC",
-    r"R30|C10": "the fast channel, which is on an adapter of its own",
     r"R12|U4|J[5678]|U1 25": "CLKREQ#, PEWAKE#, SMBus and PWDIS",
 }
 PERST = {r"R9|R15|Q1|U1 24": "PERST#, which this build does not hold"}
+FAST = {r"R30|C10": "the fast channel, which is on an adapter of its own"}  # of the breakout's board
 
 
 def is_none(drawn: Drawn, parts: Parts) -> bool:
@@ -189,7 +189,7 @@ def untold(drawn: Drawn, build: dict, parts: Parts) -> tuple[str, str] | None:
     parts: of the sound board"""
     if is_none(drawn, parts):
         return "harmless", "it changes nothing"
-    untried = UNTRIED if build["sideband"] is not None else UNTRIED | PERST
+    untried = UNTRIED | (PERST if build["sideband"] is None else {}) | (FAST if "R30" in parts else {})
     names = drawn.of.split() if drawn.kind == "exchanged" else [drawn.of]
     names = [re.sub(r"^([A-Z])[1-4](\d\d)\b", r"\1x\2", name) for name in names]
     for word, known in (("harmless", HARMLESS), ("untried", untried)):

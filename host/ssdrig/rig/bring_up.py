@@ -21,16 +21,16 @@ from ssdrig.rig.builds import GATE_SUPPLY_V
 CLAMP_V = 10.0  # hardware/values.csv: gate_clamp
 ADC_nV_PER_COUNT = 3.3e9 / 4096  # of the Pico, without a divider
 DIVIDER_kOhm = {2.0: 20.0, 5.5: 18.3}  # by its ratio: both resistors of the scope's divider
-LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.37, 5.57), 12000: (12.85, 13.35)}  # by the rail's mV
+LOCK_OUT_V = {3300: (3.55, 3.67), 5000: (5.37, 5.57), 12000: (12.73, 13.23)}  # by the rail's mV
 # of LOGIC_5V; and on the board, which makes it of the 5 V rail's supply, less than 5 V or that supply: U6 and U9 of a
 # sound one take 0.14 V at 4.75 V. One that takes more than this at 5.25 V may leave the lock-outs too little at 4.75 V
 LOGIC_V, BOARD_LOGIC_V = (4.65, 5.2), (4.45, 5.2)
 LOGIC_DROP_V = 0.25
-LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 52.2}  # hardware/values.csv: ovp_upper and ovp_lower
+LOCK_OUT_kOhm = {3300: 14.42, 5000: 21.8, 12000: 51.7}  # hardware/values.csv: ovp_upper and ovp_lower
 GATE_ISOLATION_kOhm = (
     2.2  # the same file: gate_isolation, of each of two; OFF_Ohm: lockout_off_resistor, by the rail's mV
 )
-OFF_Ohm, BREAKOUT_OFF_Ohm = {3300: 22.0, 5000: 68.0, 12000: 240.0}, 22.0
+OFF_Ohm, BREAKOUT_OFF_Ohm = {3300: 22.0, 5000: 68.0, 12000: 210.0}, 22.0
 OVP_LOWER_kOhm, HYSTERESIS_kOhm = 10.0, 1000.0
 PULL_UP_kOhm, BREAKOUT_PULL_UP_kOhm = 4.7 / 2, 10.0 / 2  # ovp_pull_up of both values.csv: two side by side
 CROWBAR_FUSE_A = LOGIC_FUSE_A = 0.5
