@@ -11,6 +11,7 @@ import place
 CLEAR_mm = 0.2  # of print to pads
 REFERENCE_mm = 1.0
 LINE_mm = 0.15
+STRIPED, STRIPE_mm = ("DO-35", "DO-35_Z", "DO-15", "DO-201"), 0.6  # cathode at pads[0]; of its end
 SLIDES_mm = (
     0.0,
     *(sign * mm for mm in (0.5, 1.0, 1.3, 1.6, 2.0, 2.3, 2.7, 3.0, 3.5, 4.0) for sign in (1, -1)),
@@ -99,7 +100,22 @@ def outline(shape):
                 stop = min(start, high)
                 pieces.append((low, across, stop, across) if flat else (across, low, across, stop))
             low = max(low, end)
-    return [tuple(round(v, 3) for v in piece) for piece in pieces]
+    return [tuple(round(v, 3) for v in piece) for piece in pieces + sided(shape, x0, y0, x1, y1)]
+
+
+def sided(shape, x0, y0, x1, y1):
+    """[(x0, y0, x1, y1)]: what shows which way round a leaded part goes, within its outline: a diode's stripe, a lamp's
+    flat side, a second line at the flat side of a TO-92, the notch of a DIP."""
+    if shape.name in STRIPED:
+        return [(x0 + STRIPE_mm, y0, x0 + STRIPE_mm, y1)]
+    if shape.name == "LED_3":
+        y = shape.pads[0].height / 2 + CLEAR_mm + LINE_mm
+        return [(x0 + 0.3, y0, x0 + 0.3, -y), (x0 + 0.3, y, x0 + 0.3, y1)]
+    if shape.name.startswith("TO-92"):
+        return [(x0, y1 - 0.4, x1, y1 - 0.4)]
+    if shape.name.startswith("DIP"):
+        return [(-1.0, y0, 0, y0 + 1.0), (0, y0 + 1.0, 1.0, y0)]
+    return []
 
 
 def plus(pad):

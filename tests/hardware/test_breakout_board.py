@@ -25,7 +25,7 @@ def asked(script):
 @pytest.fixture(scope="module")
 def facts():
     return asked("""
-import release, circuit, layout, place, footprints, models
+import release, circuit, layout, place, footprints, models, silk
 parts = {part.ref: part for part in circuit.PARTS if not part.ref.startswith("#")}
 bodies = {}
 for ref, (x, y, angle) in place.places().items():
@@ -40,6 +40,9 @@ print(json.dumps({
     "kinds": sorted({pad.kind for ref, part in parts.items() if part.item for pad in footprints.footprint(part).pads}),
     "angles": {ref: angle for ref, (x, y, angle) in place.places().items()},
     "nets": {ref: part.nets for ref, part in parts.items()}, "order": release.order(release.bill()),
+    "marks": {ref: [parts[ref].nets[footprints.footprint(parts[ref]).pads[0].number],
+        silk.sided(footprints.footprint(parts[ref]), -2, -2, 2, 2)]
+        for ref in ("D2", "D3", "D101", "D102", "D104", "D105", "D7", "U2", "U102", "Q105", "Q2", "U7", "U8", "R26")},
     "flat": sorted({footprints.footprint(part).name for part in parts.values()} - set(models.HEIGHT_mm)),
 }))
 """)
@@ -56,7 +59,21 @@ def test_it_is_small_has_two_layers_and_only_leaded_parts(facts):
     assert facts["flat"] == ["TestPad_1.5"]  # all else has a height for the pictures
 
 
-def test_parts_without_a_printed_mark_lie_as_the_readme_says(facts):
+def test_the_print_shows_which_way_round_a_part_goes(facts):
+    """A stripe or a flat side at the cathode, a notch at pin 1's end, a second line at a TO-92's flat side."""
+    marks = facts["marks"]
+    cathodes = {"D2": "VGATE", "D3": "VGATE", "D101": "GATE0", "D102": "SW0", "D104": "FUSED0"}
+    cathodes |= dict.fromkeys(("D105", "D7"), "GND")
+    for ref, net in cathodes.items():
+        assert marks[ref][0] == net and all(x0 == x1 < -1 for x0, _, x1, _ in marks[ref][1]) and marks[ref][1]
+    for ref in ("U2", "U102"):
+        assert {y for _, y0, _, y1 in marks[ref][1] for y in (y0, y1)} == {-2, -1}
+    for ref in ("Q105", "Q2", "U7", "U8"):
+        assert [y0 == y1 > 1 for _, y0, _, y1 in marks[ref][1]] == [True]
+    assert marks["R26"][1] == []
+
+
+def test_parts_lie_as_the_readme_says(facts):
     """Its "Which way round": KiCad makes the pad with number 1 square."""
     nets, angles = facts["nets"], facts["angles"]
     squares = {ref: nets[ref]["1"] for ref in ("D2", "D3", "D101", "D102", "D104", "D105", "C101", "C11")}
