@@ -82,15 +82,17 @@ def test_short_leads_and_fets_at_opposite_ends_give_the_drive_no_more(rail, rise
     [
         ("m2_3v3", {}, "3.70"),
         ("sata_5v", {}, "5.70"),
-        ("sata_12v", {}, "13.68"),
+        ("sata_12v", {}, "13.45"),
         ("m2_3v3", {"source_inductance": 1e-7}, "3.82"),
         ("sata_5v", {"source_inductance": 1e-7}, "5.90"),
-        ("sata_12v", {"source_inductance": 1e-7}, "13.95"),
+        ("sata_12v", {"source_inductance": 1e-7}, "13.69"),
+        ("sata_12v", {"source_inductance": 5e-7, "voltage": 11.4, "final": 19}, "13.76"),
     ],
 )
 def test_what_24_V_within_1_us_give_a_drive_is_stated(rail, more, drive_V):
     text = (ROOT / "hardware/spice/README.md").read_text().split("## The wrong supply")[1].split("## Limits")[0]
-    m = supplied(rail, 24, 1e-6, **(at_opposite_ends(rail, simulate.SHORT_LEADS_H) | more))
+    changes = at_opposite_ends(rail, simulate.SHORT_LEADS_H) | {"final": 24} | more
+    m = supplied(rail, rise=1e-6, **changes)
     assert m["drive_peak"] == pytest.approx(float(drive_V), abs=0.02) and drive_V in text
 
 
@@ -218,10 +220,10 @@ def test_a_short_of_rail_1_empties_the_regulators_outputs_past_them():
 
 
 def test_resistors_of_1_percent_at_opposite_ends_leave_12_V_no_margin():
-    values, changes = simulate.values("sata_12v"), at_opposite_ends("sata_12v", simulate.SHORT_LEADS_H)
+    values, changes = simulate.values("sata_12v"), at_opposite_ends("sata_12v", 5e-7) | {"voltage": 11.4}
     apart = {"ovp_upper": values["ovp_upper"] * 1.01, "ovp_lower": values["ovp_lower"] * 0.99}
-    kept_V, wide_V = (supplied("sata_12v", 24, 1e-6, **more)["drive_peak"] for more in (changes, changes | apart))
-    assert kept_V <= MOST_V["sata_12v"] - 0.1 and wide_V > MOST_V["sata_12v"] - 0.02
+    kept_V, wide_V = (supplied("sata_12v", 19, 1e-6, **more)["drive_peak"] for more in (changes, changes | apart))
+    assert kept_V <= MOST_V["sata_12v"] and wide_V > MOST_V["sata_12v"] + 0.15
 
 
 @pytest.mark.parametrize(("under_V", "over_V", "wanted_us"), [(0.095, 0.005, 1.3), (0.195, 1.0, 0.3)])
