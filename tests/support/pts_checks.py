@@ -63,13 +63,14 @@ class Case:
         more = {"burst_iops": cut.ios / (5 * cut.seconds / period), "pause_W": sum(pauses) / len(pauses)}
         return (pts_runs.figures([cut]) | more)[word]
 
-    def near(self, seen: float | None, wanted: float | None, title: str, word: str) -> None:
+    def near(self, seen: float | None, wanted: float | None, title: str, word: str, half: float = 0.0) -> None:
+        """`half`: of the last place of a printed figure, which ends where its error does."""
         if wanted is None or seen is None:
             assert seen is wanted, title
             return
         scale = next((UNITS[unit] for unit in UNITS if re.search(rf"\b{unit}\b", title)), 1)
         room = 0.02 if word in ("lat_p99", "lat_p99999", "lat_max") else DIGITS  # fio's bins
-        assert seen * scale == pytest.approx(wanted, rel=room), (title, word)
+        assert seen * scale == pytest.approx(wanted, rel=room, abs=1.01 * half * scale), (title, word)
 
 
 def matrix(case: Case) -> int:
@@ -181,7 +182,8 @@ def bars(case: Case) -> int:
             (label,) = case.labels(path, where)
             if word == "wa":
                 continue  # of SMART: see below
-            case.near(value(cell), case.number(label, word), heading, word)
+            decimals = len(cell.partition(".")[2])
+            case.near(value(cell), case.number(label, word), heading, word, 0.5 * 10**-decimals)
             seen += 1
     return seen
 
