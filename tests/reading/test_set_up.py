@@ -162,6 +162,9 @@ def test_what_is_wrong_with_a_set_up_stands_before_the_figures(tmp_path):
     head = text(html.partition("</header>")[0])
     assert "link PCIe 4.0 x4; the drive supports 5.0 x4" in head and f"and {wrong - 1} more" in head
     assert html.count('id="host"') == 1 and 'href="#host"' in html
+    (tmp_path / "bare").mkdir()
+    bare = table.load(Writer(tmp_path / "bare", STEPS).end())  # without conditions: the link leads to the next run's
+    assert page.render([bare, run]).count('id="host"') == 1
     (tmp_path / "sound").mkdir()
     sound = Writer(tmp_path / "sound", STEPS)
     sound.event("conditions", **before())

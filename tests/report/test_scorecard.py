@@ -29,7 +29,7 @@ def test_the_place_is_left_open_by_those_within_the_errors():
 
 
 def test_what_else_is_on_the_card_widens_the_doubt_of_the_table_too(monkeypatch):
-    """The card compares all over-provisionings: a difference within its doubt is none in the table."""
+    """The card compares all over-provisionings: the table claims no difference within its doubt."""
     members = [Member(Facts(name), name, op, "", {}, name == "A") for name in "AB" for op in ("default OP", "25 % OP")]
     for others, how in (((300.0, 3.0, None), "alike"), ((300.0, 3.0, "of another version"), "better")):
         of = entries((100.0, 3.0, None), others, (105.0, 3.0, None), others)

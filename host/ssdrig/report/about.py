@@ -203,17 +203,20 @@ def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:
     return "".join(out) + "</tbody></table></div></section>"
 
 
-def host_section(data: RunData, name: str = "", first: bool = True) -> str:
-    """ "" for a run without its conditions. A run of several parts has those of its main part. `first`: of a page's
-    runs, which its head leads to."""
+def host_sections(runs: Sequence[RunData], names: Sequence[str]) -> str:
+    """The set-up of each run that has its conditions; unfit() leads to the first."""
+    return "".join(map(host_section, runs, names)).replace("<section>", '<section id="host">', 1)
+
+
+def host_section(data: RunData, name: str = "") -> str:
+    """ "" for a run without its conditions. A run of several parts has those of its main part."""
     before, after, header = _settings_of(data)
     if not before:
         return ""
     title = "Host and drive" + (f": {name}" if name else "")
     wrong = _wrong(before, after, header)
     body = f"{_wrong_words(wrong)}{_conditions(before, after, header)}{host_power_table(data.events)}"
-    of = ' id="host"' if first else ""
-    return f"<section{of}><h2>{escape(title)}</h2>{body}</section>"
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
 
 
 def host_power_table(events: Sequence[dict]) -> str:

@@ -100,7 +100,7 @@ def render(
             *[little.section(run.rows, name) for run, name in pairs],
             *[steps(run, name, bool(name)) for run, name in pairs],
             *[drive_latency.section(run, name) for run, name in pairs],
-            *[about.host_section(run, name, run is runs[0]) for run, name in zip(runs, short, strict=True)],
+            about.host_sections(runs, short),
             notes_section(runs, remarks, full),
             "</main>",
             footer(runs, side is not None, bool(tables)),

@@ -133,7 +133,7 @@ def head(title: str, tables: Mapping[str, Table]) -> str:
     if any(run.plan.scaled for run in tables.values()):
         out.append('<strong class="badge">SCALED</strong>')
     runs = [run.data for run in tables.values()]
-    return "".join(out) + f"</div>{about.unhealthy(runs)}{about.unfit(runs, [*tables])}</header>"
+    return "".join(out) + f"</div>{about.unhealthy(runs[-1:])}{about.unfit(runs, [*tables])}</header>"
 
 
 def headlines(tables: Mapping[str, Table]) -> str:
